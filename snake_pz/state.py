@@ -1,0 +1,166 @@
+"""SnakeState: E games as a struct of arrays. No behaviour: `dynamics` changes it, `observations` and `render` read it.
+
+Letters: E games, N snakes, L ring capacity (a power of two), K = height * width cells. A cell is the flat number
+y * width + x, y = 0 is the top row. Headings and absolute actions are 0 up, 1 right, 2 down, 3 left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_pz.rules import Rules
+
+CAUSES = ("", "wall", "self", "body", "head", "starvation", "hazard", "reverse")
+"""Names of `SnakeState.cause`: alive, left the board, own body, another's body, head-on, no health left, no health left on a
+hazard, reversed where that kills."""
+ALIVE, WALL, SELF, BODY, HEAD, STARVATION, HAZARD, REVERSE = range(8)
+
+OFF_BOARD = -1
+"""The cell of a head that has left the board."""
+
+Cell = tuple[int, int]
+"""(x, y), y = 0 is the top row."""
+
+
+class Position(NamedTuple):
+    """One game written out, for tests, replays and puzzles. Cells are (x, y)."""
+
+    bodies: Sequence[Sequence[Cell]]  # per snake, head first; an empty one is a snake that is out
+    food: Sequence[Cell] = ()  # a cell may be listed more than once
+    health: Sequence[int] | None = None  # per snake; None: full
+    hazards: Sequence[Cell] = ()  # a cell may be listed more than once
+    headings: Sequence[int] | None = None  # per snake; None: from the neck to the head, up where these coincide
+    alive: Sequence[bool] | None = None  # per snake; None: whoever has a body
+    turn: int = 0
+    seed: int = 0
+
+
+class SnakeState(NamedTuple):
+    """Everything there is to know of E games, random streams included. Arrays are C-contiguous and written in place."""
+
+    body: NDArray[np.int16]  # (E, N, L) ring buffer of cells; segment k is [(head - k) % L], OFF_BOARD for a head outside
+    head: NDArray[np.int32]  # (E, N) ring index of the head
+    length: NDArray[np.int32]  # (E, N) segments; a dead snake keeps its last
+    heading: NDArray[np.int8]  # (E, N) last executed direction
+    health: NDArray[np.int16]  # (E, N) turns until starvation, 0..max_health
+    alive: NDArray[np.bool_]  # (E, N)
+    cause: NDArray[np.int8]  # (E, N) index into CAUSES
+    killer: NDArray[np.int16]  # (E, N) snake that is responsible, itself for `self`; -1 nobody, or several equally
+    died: NDArray[np.int32]  # (E, N) turn of elimination, -1 while alive
+    rank: NDArray[np.int16]  # (E, N) 1 + number of snakes placed better; 0 until it is known
+    ate: NDArray[np.bool_]  # (E, N) on this turn
+    just_died: NDArray[np.bool_]  # (E, N) on this turn
+    occupancy: NDArray[np.uint8]  # (E, K) segments of living snakes on each cell (saturating nowhere: at most 255 may stack)
+    food: NDArray[np.uint8]  # (E, K) pieces of food
+    hazard: NDArray[np.uint8]  # (E, K) how often the cell is a hazard
+    food_count: NDArray[np.int32]  # (E,) pieces of food on the board
+    turn: NDArray[np.int32]  # (E,) turns played
+    entrants: NDArray[np.int16]  # (E,) snakes that started
+    over: NDArray[np.bool_]  # (E,) a step changes nothing any more
+    just_ended: NDArray[np.bool_]  # (E,) on this turn
+    seed: NDArray[np.uint64]  # (E,) all randomness of a game is a function of (seed, turn)
+
+    @classmethod
+    def empty(cls, rules: Rules, num_games: int, capacity: int = 0) -> SnakeState:
+        """E games over, without snakes or food; `capacity` raises L where longer bodies are to be set up."""
+        games, snakes, cells = num_games, rules.num_snakes, rules.num_cells
+        ring = 1 << (max(cells, rules.start_length, capacity) + 1).bit_length()
+        return cls(
+            body=np.zeros((games, snakes, ring), np.int16),
+            head=np.zeros((games, snakes), np.int32),
+            length=np.zeros((games, snakes), np.int32),
+            heading=np.zeros((games, snakes), np.int8),
+            health=np.zeros((games, snakes), np.int16),
+            alive=np.zeros((games, snakes), np.bool_),
+            cause=np.zeros((games, snakes), np.int8),
+            killer=np.full((games, snakes), -1, np.int16),
+            died=np.full((games, snakes), -1, np.int32),
+            rank=np.zeros((games, snakes), np.int16),
+            ate=np.zeros((games, snakes), np.bool_),
+            just_died=np.zeros((games, snakes), np.bool_),
+            occupancy=np.zeros((games, cells), np.uint8),
+            food=np.zeros((games, cells), np.uint8),
+            hazard=np.zeros((games, cells), np.uint8),
+            food_count=np.zeros(games, np.int32),
+            turn=np.zeros(games, np.int32),
+            entrants=np.zeros(games, np.int16),
+            over=np.ones(games, np.bool_),
+            just_ended=np.zeros(games, np.bool_),
+            seed=np.zeros(games, np.uint64),
+        )
+
+    @classmethod
+    def from_positions(cls, rules: Rules, positions: Sequence[Position]) -> SnakeState:
+        """E = len(positions) running games set up as written.
+
+        Raises:
+            ValueError: a position has another number of snakes than the rules, or a cell outside the board.
+        """
+        longest = max((len(body) for position in positions for body in position.bodies), default=0)
+        state = cls.empty(rules, len(positions), longest)
+        for game, position in enumerate(positions):
+            _set_up(state, rules, game, position)
+        return state
+
+    def map(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> SnakeState:
+        """The state whose arrays are these, changed alike."""
+        return SnakeState._make(change(array) for array in self.arrays())
+
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """All arrays, in the order of the fields."""
+        return tuple(self)
+
+
+def body_cells(state: SnakeState, game: int, snake: int) -> NDArray[np.int16]:
+    """(length,) flat cells of one snake, head first."""
+    ring = state.body.shape[2]
+    places = (state.head[game, snake] - np.arange(state.length[game, snake])) % ring
+    cells: NDArray[np.int16] = state.body[game, snake, places]
+    return cells
+
+
+def _flat(rules: Rules, cell: Cell) -> int:
+    x, y = cell
+    if not (0 <= x < rules.width and 0 <= y < rules.height):
+        raise ValueError(f"cell ({x}, {y}) is outside the {rules.width}x{rules.height} board")
+    return y * rules.width + x
+
+
+def _set_up(state: SnakeState, rules: Rules, game: int, position: Position) -> None:
+    if len(position.bodies) != rules.num_snakes:
+        raise ValueError(f"a position needs a body for each of the {rules.num_snakes} snakes, got {len(position.bodies)}")
+    for snake, cells in enumerate(position.bodies):
+        body = [_flat(rules, cell) for cell in cells]
+        alive = bool(body) if position.alive is None else position.alive[snake]
+        state.length[game, snake] = len(body)
+        if body:
+            state.head[game, snake] = len(body) - 1
+            state.body[game, snake, : len(body)] = body[::-1]
+        state.alive[game, snake] = alive
+        if alive:
+            np.add.at(state.occupancy[game], body, 1)
+        state.heading[game, snake] = _heading(rules, cells) if position.headings is None else position.headings[snake]
+        state.health[game, snake] = rules.max_health if position.health is None else position.health[snake]
+    np.add.at(state.food[game], [_flat(rules, cell) for cell in position.food], 1)
+    np.add.at(state.hazard[game], [_flat(rules, cell) for cell in position.hazards], 1)
+    state.food_count[game] = len(position.food)
+    state.turn[game] = position.turn
+    state.seed[game] = position.seed
+    state.entrants[game] = rules.num_snakes
+    state.over[game] = False
+
+
+def _heading(rules: Rules, cells: Sequence[Cell]) -> int:
+    """The direction from the second segment to the first, also across a seam; up where there is none."""
+    if len(cells) < 2 or cells[0] == cells[1]:
+        return 0
+    dx, dy = cells[0][0] - cells[1][0], cells[0][1] - cells[1][1]
+    if rules.edge == "wrap":
+        dx, dy = (dx + 1) % rules.width - 1, (dy + 1) % rules.height - 1
+    if dy == 0:
+        return 1 if dx == 1 else 3
+    return 0 if dy == -1 else 2
