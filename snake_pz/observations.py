@@ -1,0 +1,289 @@
+"""What a snake sees and how its actions are read: each encoding beside its space.
+
+`board` (7, H, W): the board as it lies. `egocentric` (6, S, S), S = 2 * max(W, H) - 1: turned so that the snake's head is in
+the centre and heads up; the whole board is always in view, beyond a wall all is wall, and a board that wraps goes on.
+`single` (1, H, W): grey levels. All uint8, 0 to 255, channels first. No two encodings of a game have the same shape, so the
+spaces of a checkpoint say which one it was trained on. Boards smaller than the number of planes are padded with wall on the
+right and below, since Stable-Baselines3 takes the smallest dimension of an image for its channels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from snake_pz.dynamics import RuleCodes
+from snake_pz.rules import Rules
+from snake_pz.state import SnakeState
+
+OBSERVATIONS = ("board", "egocentric", "single")
+ACTIONS = ("absolute", "relative")
+
+BOARD_PLANES = ("own body", "own head", "other bodies", "other heads", "food", "walls and hazards", "health")
+"""Planes of `board`. Bodies, heads included: TTL_STEP for each turn until the cell is free, at most 255. Other heads: 255 if
+that snake is as long or longer, 128 if it is shorter. Hazards: 64 per listing, at most 192; walls 255. Health: the same value
+everywhere, 255 is full, and always full without hunger."""
+EGOCENTRIC_PLANES = ("own body", "other bodies", "other heads", "food", "walls and hazards", "health")
+"""Planes of `egocentric`, as in BOARD_PLANES; the own head is always in the centre."""
+GREY_LEVELS = {
+    "hazard": 20,
+    "food": 50,
+    "other body": 90,
+    "shorter head": 130,
+    "longer head": 170,
+    "own body": 210,
+    "own head": 255,
+}
+"""Levels of `single`; an empty cell is 0, a wall there is none to see."""
+
+TTL_STEP = 10
+"""What a body plane adds for each turn until the cell is free: lengths up to 25 can be told apart."""
+
+_LONGER, _SHORTER, _WALL = 255, 128, 255
+
+
+
+def observation_space(rules: Rules, name: str) -> gymnasium.spaces.Box:
+    """The space of one snake's observation in this encoding.
+
+    Raises:
+        ValueError: no such encoding.
+    """
+    side = max(2 * max(rules.width, rules.height) - 1, len(EGOCENTRIC_PLANES) + 1)
+    planes = len(BOARD_PLANES)
+    shapes = {
+        "board": (planes, max(rules.height, planes), max(rules.width, planes)),
+        "egocentric": (len(EGOCENTRIC_PLANES), side, side),
+        "single": (1, rules.height, rules.width),
+    }
+    if name not in OBSERVATIONS:
+        raise ValueError(f"observation must be one of {', '.join(map(repr, OBSERVATIONS))}, got {name!r}")
+    return gymnasium.spaces.Box(0, 255, shapes[name], np.uint8)
+
+
+def action_space(name: str) -> gymnasium.spaces.Discrete:
+    """`absolute`: Discrete(4) up, right, down, left. `relative`: Discrete(3) left, straight, right of the heading.
+
+    Raises:
+        ValueError: no such action set.
+    """
+    if name not in ACTIONS:
+        raise ValueError(f"actions must be one of {', '.join(map(repr, ACTIONS))}, got {name!r}")
+    return gymnasium.spaces.Discrete(4 if name == "absolute" else 3)
+
+
+def to_absolute(actions: NDArray[Any], headings: NDArray[np.int8]) -> NDArray[Any]:
+    """Relative actions and the headings they refer to, both (B,) -> absolute directions (B,)."""
+    absolute: NDArray[Any] = (headings + actions - 1) % 4
+    return absolute
+
+
+def observe(state: SnakeState, codes: RuleCodes, name: str, rows: NDArray[np.intp], out: NDArray[np.uint8]) -> None:
+    """Write what the snakes of these games see.
+
+    Args:
+        state: the games, only read.
+        codes: their rules, see `dynamics.rule_codes`.
+        name: the encoding.
+        rows: (B,) games to write.
+        out: (E, N, *shape of `observation_space`). What a snake sees that died on an earlier turn is left as it is, so that a
+            buffer used again repeats its last view.
+    """
+    _WRITERS[name](state, codes, rows, out)
+
+
+# Viewers see the living, and themselves at the moment of death. Arrays are taken out of the state first: numba is ten times
+# slower when a kernel hands the whole tuple to a helper.
+
+
+@njit(cache=True, nogil=True)
+def _health_level(health: Any, full: Any) -> Any:
+    return np.uint8(255 * max(health, np.int16(0)) // full)
+
+
+@njit(cache=True, nogil=True)
+def _write_board(s: Any, r: Any, rows: Any, out: Any) -> None:
+    alive, died, body, heads, length, food = s.alive, s.just_died, s.body, s.head, s.length, s.food
+    snakes, ring_mask = alive.shape[1], body.shape[2] - 1
+    width, padded_height, padded_width = r.width, out.shape[3], out.shape[4]
+    flat = out.reshape(out.shape[0], snakes, out.shape[2], padded_height * padded_width)
+    padded = padded_width > width or padded_height > r.height
+    for e in rows:
+        for v in range(snakes):
+            if not (alive[e, v] or died[e, v]):
+                continue
+            health = _health_level(s.health[e, v], r.max_health)
+            for plane in range(6):
+                for cell in range(flat.shape[3]):
+                    flat[e, v, plane, cell] = 0
+            for cell in range(flat.shape[3]):
+                flat[e, v, 6, cell] = health
+            if padded:
+                for y in range(padded_height):
+                    for x in range(padded_width):
+                        if x >= width or y >= r.height:
+                            out[e, v, 5, y, x] = _WALL
+        for j in range(snakes):
+            if not (alive[e, j] or died[e, j]):
+                continue
+            long = length[e, j]
+            for k in range(long - 1, -1, -1):  # tail first: where segments lie on each other the last to leave counts
+                at = np.int64(body[e, j, (heads[e, j] - k) & ring_mask])
+                if at < 0:
+                    continue
+                if padded_width != width:
+                    at = at // width * padded_width + at % width
+                level = min((long - k) * TTL_STEP, 255)
+                for v in range(snakes):
+                    if v == j:
+                        flat[e, v, 0, at] = level
+                        if k == 0:
+                            flat[e, v, 1, at] = 255
+                    elif alive[e, j] and (alive[e, v] or died[e, v]):
+                        flat[e, v, 2, at] = level
+                        if k == 0:
+                            flat[e, v, 3, at] = _LONGER if long >= length[e, v] else _SHORTER
+        left = s.food_count[e]
+        for cell in range(food.shape[1]):
+            if left <= 0:
+                break
+            if food[e, cell] > 0:
+                left -= food[e, cell]
+                to = cell if padded_width == width else cell // width * padded_width + cell % width
+                for v in range(snakes):
+                    if alive[e, v] or died[e, v]:
+                        flat[e, v, 4, to] = 255
+        if r.hazard_damage != 0:
+            for cell in range(food.shape[1]):
+                if s.hazard[e, cell] > 0:
+                    to = cell if padded_width == width else cell // width * padded_width + cell % width
+                    for v in range(snakes):
+                        if alive[e, v] or died[e, v]:
+                            flat[e, v, 5, to] = min(64 * np.int64(s.hazard[e, cell]), 192)
+
+
+@njit(cache=True, nogil=True)
+def _put(out: Any, e: Any, v: Any, plane: Any, frame: Any, cell: Any, level: Any) -> None:
+    """Set a board cell on a plane that is centred on a head and turned by its heading; everywhere it recurs on a torus.
+
+    `frame` is (board width, height, whether it wraps, x and y of the head, heading).
+    """
+    width, height, wrap, head_x, head_y, heading = frame
+    centre = out.shape[3] // 2
+    first_x, first_y = cell % width - head_x, cell // width - head_y
+    step_x, step_y = 2 * out.shape[3], 2 * out.shape[3]
+    if wrap:
+        step_x, step_y = width, height
+        first_x -= (first_x + centre) // width * width
+        first_y -= (first_y + centre) // height * height
+    for dy in range(first_y, centre + 1, step_y):
+        for dx in range(first_x, centre + 1, step_x):
+            if heading == 0:
+                x, y = dx, dy
+            elif heading == 1:
+                x, y = dy, -dx
+            elif heading == 2:
+                x, y = -dx, -dy
+            else:
+                x, y = -dy, dx
+            if -centre <= x <= centre and -centre <= y <= centre:
+                out[e, v, plane, centre + y, centre + x] = level
+
+
+@njit(cache=True, nogil=True)
+def _write_egocentric(s: Any, r: Any, rows: Any, out: Any) -> None:
+    alive, died, body, heads, length, food = s.alive, s.just_died, s.body, s.head, s.length, s.food
+    snakes, ring_mask = alive.shape[1], body.shape[2] - 1
+    side = out.shape[3]
+    centre = side // 2
+    flat = out.reshape(out.shape[0], snakes, out.shape[2], side * side)
+    for e in rows:
+        for v in range(snakes):
+            if not (alive[e, v] or died[e, v]):
+                continue
+            heading = np.int64(s.heading[e, v])
+            head = np.int64(body[e, v, heads[e, v]])
+            if head >= 0:
+                head_x, head_y = head % r.width, head // r.width
+            else:  # outside: a step beyond the cell it came from, which the ring still holds
+                behind = np.int64(body[e, v, (heads[e, v] - 1) & ring_mask])
+                head_x = behind % r.width + (1 if heading == 1 else (-1 if heading == 3 else 0))
+                head_y = behind // r.width + (1 if heading == 2 else (-1 if heading == 0 else 0))
+            frame = (r.width, r.height, r.wrap, head_x, head_y, heading)
+            left, right, top, bottom = -centre, centre, -centre, centre
+            if not r.wrap:  # the rectangle of the board, as it lies after turning; outside of it all is wall
+                left, right, top, bottom = -head_x, r.width - 1 - head_x, -head_y, r.height - 1 - head_y
+                if heading == 1:
+                    left, right, top, bottom = top, bottom, -right, -left
+                elif heading == 2:
+                    left, right, top, bottom = -right, -left, -bottom, -top
+                elif heading == 3:
+                    left, right, top, bottom = -bottom, -top, left, right
+            health = _health_level(s.health[e, v], r.max_health)
+            for plane in range(6):
+                level = health if plane == 5 else np.uint8(_WALL if plane == 4 else 0)
+                for place in range(side * side):
+                    flat[e, v, plane, place] = level
+            for y in range(max(top, -centre), min(bottom, centre) + 1):
+                for x in range(max(left, -centre), min(right, centre) + 1):
+                    out[e, v, 4, centre + y, centre + x] = 0
+            for j in range(snakes):
+                if not (alive[e, j] or (j == v and died[e, j])):
+                    continue
+                long = length[e, j]
+                for k in range(long - 1, -1, -1):
+                    at = np.int64(body[e, j, (heads[e, j] - k) & ring_mask])
+                    if at < 0:
+                        continue
+                    _put(out, e, v, 0 if j == v else 1, frame, at, min((long - k) * TTL_STEP, 255))
+                    if k == 0 and j != v:
+                        _put(out, e, v, 2, frame, at, _LONGER if long >= length[e, v] else _SHORTER)
+            pieces = s.food_count[e]
+            for cell in range(food.shape[1]):
+                if pieces <= 0:
+                    break
+                if food[e, cell] > 0:
+                    pieces -= food[e, cell]
+                    _put(out, e, v, 3, frame, cell, 255)
+            if r.hazard_damage != 0:
+                for cell in range(food.shape[1]):
+                    if s.hazard[e, cell] > 0:
+                        _put(out, e, v, 4, frame, cell, min(64 * np.int64(s.hazard[e, cell]), 192))
+
+
+_GREY_HAZARD, _GREY_FOOD, _GREY_OTHER, _GREY_SHORTER, _GREY_LONGER, _GREY_OWN, _GREY_HEAD = GREY_LEVELS.values()
+
+
+@njit(cache=True, nogil=True)
+def _write_single(s: Any, r: Any, rows: Any, out: Any) -> None:
+    alive, died, body, heads, length, food = s.alive, s.just_died, s.body, s.head, s.length, s.food
+    snakes, ring_mask, cells = alive.shape[1], body.shape[2] - 1, food.shape[1]
+    flat = out.reshape(out.shape[0], snakes, cells)
+    for e in rows:
+        for v in range(snakes):
+            if not (alive[e, v] or died[e, v]):
+                continue
+            for cell in range(cells):
+                level = _GREY_HAZARD if r.hazard_damage != 0 and s.hazard[e, cell] > 0 else 0
+                flat[e, v, cell] = _GREY_FOOD if food[e, cell] > 0 else level
+            for own in range(2):  # the own body last, so that at a death on another's cell it is what is seen
+                for j in range(snakes):
+                    if (j == v) != (own == 1) or not (alive[e, j] or (j == v and died[e, j])):
+                        continue
+                    for k in range(length[e, j] - 1, -1, -1):
+                        at = np.int64(body[e, j, (heads[e, j] - k) & ring_mask])
+                        if at < 0:
+                            continue
+                        if own == 1:
+                            flat[e, v, at] = _GREY_HEAD if k == 0 else _GREY_OWN
+                        elif k == 0:
+                            flat[e, v, at] = _GREY_LONGER if length[e, j] >= length[e, v] else _GREY_SHORTER
+                        else:
+                            flat[e, v, at] = _GREY_OTHER
+
+
+_WRITERS = {"board": _write_board, "egocentric": _write_egocentric, "single": _write_single}
