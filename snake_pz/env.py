@@ -1,0 +1,296 @@
+"""SnakeParallelEnv: the engine with one game, dicts in and out, nothing more."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+from pettingzoo import ParallelEnv
+
+from snake_pz import observations
+from snake_pz.engine import SnakeEngine
+from snake_pz.rewards import RewardWeights, reward_weights
+from snake_pz.rules import Rules, check_names
+from snake_pz.state import CAUSES, SnakeState, body_cells
+
+RENDER_MODES = ("human", "rgb_array", "ansi")
+
+Observation = NDArray[np.uint8] | dict[str, Any]
+
+
+class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
+    """One game of snake for the agents `snake_0`, `snake_1`, ..., all moving at once; see `snake_v0` for the game itself.
+
+    A snake that dies is terminated in that step, with its reward and its real last view, and then leaves `agents`; the winner
+    terminates when the game ends. After `max_cycles` steps whoever lives is truncated. Pickle and deepcopy keep a running
+    game, its random stream included.
+
+    `infos[agent]` has `cause` of death (one of `state.CAUSES`, None alive), `killer` (an agent, itself where it ran into its
+    own body; None: nobody, or several equally), `length`, `health`, `rank` (1 is best, None until it is settled) and
+    `action_mask` (A,) int8.
+
+    Args:
+        rules: what is played, `Rules.classic()` by default; any field of Rules may also be given by name: `width=19`.
+        observation: `board`, `egocentric` or `single`, see `observations`.
+        actions: `absolute` up, right, down, left, or `relative` left, straight, right.
+        rewards: RewardWeights, a preset's name, or a dict of weights, see `rewards`.
+        max_cycles: steps until the living are truncated, at least 1.
+        mask_in_observation: observe {"observation", "action_mask"}, PettingZoo's Dict form.
+        render_mode: `human`, `rgb_array`, `ansi` or None.
+        **rule_fields: fields of Rules.
+
+    Raises:
+        ValueError: an argument out of its range, or a keyword that is none.
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012  PettingZoo declares it as a plain class attribute
+        "name": "snake_v0",
+        "render_modes": list(RENDER_MODES),
+        "is_parallelizable": True,
+        "render_fps": 10,
+    }
+
+    def __init__(
+        self,
+        *,
+        rules: Rules | None = None,
+        observation: str = "board",
+        actions: str = "absolute",
+        rewards: RewardWeights | str | dict[str, float] | None = None,
+        max_cycles: int = 500,
+        mask_in_observation: bool = False,
+        render_mode: str | None = None,
+        **rule_fields: Any,
+    ) -> None:
+        self.rules = game_rules(rules, rule_fields)
+        self.rewards = reward_weights(rewards)
+        if isinstance(max_cycles, bool) or not isinstance(max_cycles, int) or max_cycles < 1:
+            raise ValueError(f"max_cycles must be an int >= 1, got {max_cycles!r}")
+        if render_mode is not None and render_mode not in RENDER_MODES:
+            raise ValueError(f"render_mode must be one of {', '.join(map(repr, RENDER_MODES))} or None, got {render_mode!r}")
+        self.max_cycles = max_cycles
+        self.observation = observation
+        self.actions = actions
+        self.mask_in_observation = mask_in_observation
+        self.render_mode = render_mode
+        self.possible_agents = [f"snake_{i}" for i in range(self.rules.num_snakes)]
+        self.agents: list[str] = []
+
+        board = observations.observation_space(self.rules, observation)
+        moves = int(observations.action_space(actions).n)
+        self._observation_spaces: dict[str, gymnasium.Space[Any]] = {}
+        for agent in self.possible_agents:
+            space: gymnasium.Space[Any] = gymnasium.spaces.Box(0, 255, board.shape, np.uint8)
+            if mask_in_observation:
+                mask = gymnasium.spaces.Box(0, 1, (moves,), np.int8)
+                space = gymnasium.spaces.Dict({"observation": space, "action_mask": mask})
+            self._observation_spaces[agent] = space
+        self._action_spaces = {agent: observations.action_space(actions) for agent in self.possible_agents}
+        planes = 2 * self.rules.num_snakes + 2
+        self.state_space = gymnasium.spaces.Box(0, 255, (planes, self.rules.height, self.rules.width), np.uint8)
+
+        self._engine = SnakeEngine(self.rules, 1)
+        self._index = {agent: i for i, agent in enumerate(self.possible_agents)}
+        self._moves = moves
+        self._directions = np.zeros((1, self.rules.num_snakes), np.int8)
+        self._views = self._engine.observe(observation)
+        self._masks = self._engine.action_masks(actions)
+        self._window: Any = None
+
+    def observation_space(self, agent: str) -> gymnasium.Space[Any]:
+        """The agent's observation space, always the same object."""
+        return self._observation_spaces[agent]
+
+    def action_space(self, agent: str) -> gymnasium.Space[Any]:
+        """The agent's action space, always the same object."""
+        return self._action_spaces[agent]
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
+        """Start a new game.
+
+        Args:
+            seed: 0 to 2**64 - 1; the same seed, the same game. None: the next of this environment's own stream.
+            options: there are none; ignored.
+
+        Returns:
+            observations and infos of all agents.
+        """
+        self._engine.reset(seeds=None if seed is None else [seed])
+        self.agents = self.possible_agents[:]
+        self._look()
+        if self.render_mode == "human":
+            self.render()
+        return self._observations(), self._infos()
+
+    def step(
+        self, actions: dict[str, Any]
+    ) -> tuple[dict[str, Observation], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+        """Move all living snakes at once.
+
+        Args:
+            actions: one for each of `agents`; those of snakes that are out are ignored.
+
+        Returns:
+            observations, rewards, terminations, truncations and infos of the agents that were alive before this step; all
+            empty when there were none.
+
+        Raises:
+            ValueError: an action is missing or not in the action space.
+            RuntimeError: before the first reset.
+        """
+        if not self.agents:
+            if self._engine.state.entrants[0] == 0:
+                raise RuntimeError("call reset() before step()")
+            return {}, {}, {}, {}, {}
+        self._read(actions)
+        self._engine.step(self._directions)
+        state = self._engine.state
+        ended = bool(state.over[0])
+        cut = not ended and int(state.turn[0]) >= self.max_cycles
+        if cut:
+            self._engine.settle_ranks()
+        self._look()
+        died = state.just_died[0].tolist()
+        paid = self._engine.rewards(self.rewards)[0].tolist()
+        before, index = self.agents, self._index
+        result = (
+            self._observations(),
+            {agent: paid[index[agent]] for agent in before},
+            {agent: ended or died[index[agent]] for agent in before},
+            {agent: cut and not died[index[agent]] for agent in before},
+            self._infos(),
+        )
+        self.agents = [] if ended or cut else [agent for agent in before if not died[index[agent]]]
+        if self.render_mode == "human":
+            self.render()
+        return result
+
+    def state(self) -> NDArray[np.uint8]:
+        """(2 N + 2, H, W) uint8, the whole game for centralised training.
+
+        N body planes as in `observations.BOARD_PLANES`; N head planes whose one cell is 55 + 2 * health in percent; food;
+        hazards, 64 a listing.
+        """
+        state, snakes = self._engine.state, self.rules.num_snakes
+        planes = np.zeros((2 * snakes + 2, self.rules.num_cells), np.uint8)
+        for i in np.flatnonzero(state.alive[0]):
+            cells = body_cells(state, 0, int(i))
+            for k in range(len(cells) - 1, -1, -1):
+                planes[i, cells[k]] = min((len(cells) - k) * observations.TTL_STEP, 255)
+            planes[snakes + i, cells[0]] = 55 + 200 * int(state.health[0, i]) // self.rules.max_health
+        planes[-2] = np.minimum(state.food[0], 1) * 255
+        planes[-1] = np.minimum(state.hazard[0], 3) * 64
+        return planes.reshape(self.state_space.shape or ())
+
+    def render(self) -> NDArray[np.uint8] | str | None:
+        """The game as `render_mode` says: an (h, w, 3) uint8 picture, text, or None after drawing the window."""
+        if self.render_mode is None:
+            gymnasium.logger.warn("render() needs a render_mode: pass one to the environment, rgb_array for example")
+            return None
+        from snake_pz import render
+
+        state, names = self._engine.state, self.possible_agents
+        if self.render_mode == "ansi":
+            return render.ansi(state, self.rules, names=names)
+        if self.render_mode == "rgb_array":
+            return render.rgb_array(state, self.rules, names=names)
+        if self._window is None:
+            self._window = render.Window(fps=self.metadata["render_fps"])
+        self._window.show(state, self.rules, names=names)
+        return None
+
+    def close(self) -> None:
+        """Close the window, if there is one."""
+        if self._window is not None:
+            self._window.close()
+            self._window = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the window."""
+        return {**self.__dict__, "_window": None}
+
+    def _read(self, actions: dict[str, Any]) -> None:
+        """Check the actions and put them down as absolute directions."""
+        headings = self._engine.state.heading[0].tolist() if self.actions == "relative" else None
+        for agent in self.agents:
+            if agent not in actions:
+                raise ValueError(f"step needs an action for each of {self.agents}, got none for {agent!r}")
+            action = actions[agent]
+            try:
+                number = int(action)
+            except (TypeError, ValueError):
+                number = -1
+            if not 0 <= number < self._moves or number != action:
+                raise ValueError(f"action of {agent!r} must be an integer from 0 to {self._moves - 1}, got {action!r}")
+            i = self._index[agent]
+            self._directions[0, i] = number if headings is None else (headings[i] + number - 1) % 4
+
+    def _look(self) -> None:
+        self._engine.observe(self.observation, self._views)
+        self._engine.action_masks(self.actions, self._masks)
+
+    def _observations(self) -> dict[str, Observation]:
+        views = self._views[0].copy()
+        if not self.mask_in_observation:
+            return {agent: views[self._index[agent]] for agent in self.agents}
+        masks = self._masks[0].copy()
+        return {
+            agent: {"observation": views[self._index[agent]], "action_mask": masks[self._index[agent]]} for agent in self.agents
+        }
+
+    def _infos(self) -> dict[str, dict[str, Any]]:
+        masks = self._masks[0].copy()
+        infos = {}
+        for agent in self.agents:
+            i = self._index[agent]
+            infos[agent] = snake_info(self._engine.state, 0, i, self.possible_agents)
+            infos[agent]["action_mask"] = masks[i]
+        return infos
+
+    def bind(self, engine: SnakeEngine) -> SnakeParallelEnv:
+        """A copy of this environment that shows the one game of `engine`, `SnakeEngine.game` of a batch for example."""
+        bound = copy.copy(self)
+        bound._engine, bound._window = engine, None
+        bound._views, bound._masks = self._views.copy(), self._masks.copy()
+        bound.sync()
+        return bound
+
+    def sync(self) -> None:
+        """Bring `agents` up to date where somebody else has stepped the engine."""
+        alive, over = self._engine.state.alive[0], self._engine.state.over[0]
+        self.agents = [] if over else [agent for agent, lives in zip(self.possible_agents, alive, strict=True) if lives]
+
+
+def snake_info(state: SnakeState, game: int, snake: int, names: list[str]) -> dict[str, Any]:
+    """What an environment tells of one snake beside its observation, without the action mask; see `SnakeParallelEnv`."""
+    killer, rank = int(state.killer[game, snake]), int(state.rank[game, snake])
+    return {
+        "cause": CAUSES[state.cause[game, snake]] or None,
+        "killer": names[killer] if killer >= 0 else None,
+        "length": int(state.length[game, snake]),
+        "health": int(state.health[game, snake]),
+        "rank": rank or None,
+    }
+
+
+def game_rules(rules: Rules | None, fields: dict[str, Any]) -> Rules:
+    """The rules that an environment's keywords `rules=` and fields by name come to.
+
+    Raises:
+        ValueError: a field that is neither a rule nor a keyword of the environment, or `rules` that are no Rules.
+    """
+    if rules is not None and not isinstance(rules, Rules):
+        raise ValueError(f"rules must be Rules, Rules.classic() for example, got {type(rules).__name__}")
+    check_names("keyword", fields, KEYWORDS)
+    return Rules.from_fields(fields, rules)
+
+
+_PARAMETERS = inspect.signature(SnakeParallelEnv.__init__).parameters.values()
+KEYWORDS = [p.name for p in _PARAMETERS if p.kind is p.KEYWORD_ONLY] + list(Rules.__dataclass_fields__)
+"""What an environment may be made with."""
