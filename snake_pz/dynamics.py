@@ -33,7 +33,7 @@ class RuleCodes(NamedTuple):
     neighbours: NDArray[np.int16]  # (K, 4) the cell a step up, right, down, left; OFF_BOARD outside
     ring_cells: NDArray[np.int16]  # (sum of ring lengths,) the start rings, see Rules.rings
     spot_ring: NDArray[np.int16]  # (N, 2) per start spot: first index and length of its ring in ring_cells
-    spot_place: NDArray[np.float64]  # (N,) where on its ring, 0 to 1
+    spot_place: NDArray[np.int16]  # (N,) how many cells along its ring
     width: int
     height: int
     wrap: int
@@ -89,7 +89,7 @@ def _neighbours(rules: Rules) -> NDArray[np.int16]:
     return table
 
 
-def _start_spots(rules: Rules) -> tuple[NDArray[np.int16], NDArray[np.int16], NDArray[np.float64]]:
+def _start_spots(rules: Rules) -> tuple[NDArray[np.int16], NDArray[np.int16], NDArray[np.int16]]:
     """Where snakes start: equally spaced on one ring near the third line if it has the room, else on as many as it takes."""
     rings = rules.rings()
     room = [len(ring) // (rules.start_length + 1) for ring in rings]
@@ -102,9 +102,9 @@ def _start_spots(rules: Rules) -> tuple[NDArray[np.int16], NDArray[np.int16], ND
             counts[k] = min(room[k], rules.num_snakes - sum(counts))
     starts = np.cumsum([0] + [len(ring) for ring in rings])
     spots = [(starts[k], len(rings[k])) for k, count in enumerate(counts) for _ in range(count)]
-    places = [j / count for count in counts for j in range(count)]
+    places = [j * len(ring) // count for ring, count in zip(rings, counts, strict=True) for j in range(count)]
     cells = np.array([cell for ring in rings for cell in ring], np.int16)
-    return cells, np.array(spots, np.int16).reshape(-1, 2), np.array(places, np.float64)
+    return cells, np.array(spots, np.int16).reshape(-1, 2), np.array(places, np.int16)
 
 
 # ---------------------------------------------------------------------------------------------------------- randomness
@@ -488,7 +488,7 @@ def reset_games(s: Any, r: Any, rows: Any, seeds: Any) -> Any:
         for i in range(snakes):
             spot = s.rank[e, i]
             first, size = np.int64(r.spot_ring[spot, 0]), np.int64(r.spot_ring[spot, 1])
-            at = np.int64(shift * size) + np.int64(r.spot_place[spot] * size)
+            at = np.int64(shift * size) + np.int64(r.spot_place[spot])
             # Segment k lies k places behind the head, seen in the direction of travel.
             for k in range(r.start_length):
                 place = (at - k) % size

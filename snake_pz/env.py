@@ -99,6 +99,7 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
         self._directions = np.zeros((1, self.rules.num_snakes), np.int8)
         self._views = self._engine.observe(observation)
         self._masks = self._engine.action_masks(actions)
+        self._paid = np.zeros((1, self.rules.num_snakes), np.float32)
         self._window: Any = None
 
     def observation_space(self, agent: str) -> gymnasium.Space[Any]:
@@ -123,7 +124,8 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
         """
         self._engine.reset(seeds=None if seed is None else [seed])
         self.agents = self.possible_agents[:]
-        self._look()
+        self._engine.observe(self.observation, self._views)
+        self._engine.action_masks(self.actions, self._masks)
         if self.render_mode == "human":
             self.render()
         return self._observations(), self._infos()
@@ -149,15 +151,16 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
                 raise RuntimeError("call reset() before step()")
             return {}, {}, {}, {}, {}
         self._read(actions)
-        self._engine.step(self._directions)
+        self._engine.turn(
+            self._directions, self.observation, self.actions, self.rewards, self._views, self._masks, self._paid
+        )
         state = self._engine.state
         ended = bool(state.over[0])
         cut = not ended and int(state.turn[0]) >= self.max_cycles
         if cut:
             self._engine.settle_ranks()
-        self._look()
         died = state.just_died[0].tolist()
-        paid = self._engine.rewards(self.rewards)[0].tolist()
+        paid = self._paid[0].tolist()
         before, index = self.agents, self._index
         result = (
             self._observations(),
@@ -231,10 +234,6 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
             i = self._index[agent]
             self._directions[0, i] = number if headings is None else (headings[i] + number - 1) % 4
 
-    def _look(self) -> None:
-        self._engine.observe(self.observation, self._views)
-        self._engine.action_masks(self.actions, self._masks)
-
     def _observations(self) -> dict[str, Observation]:
         views = self._views[0].copy()
         if not self.mask_in_observation:
@@ -246,12 +245,11 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
 
     def _infos(self) -> dict[str, dict[str, Any]]:
         masks = self._masks[0].copy()
-        infos = {}
-        for agent in self.agents:
-            i = self._index[agent]
-            infos[agent] = snake_info(self._engine.state, 0, i, self.possible_agents)
-            infos[agent]["action_mask"] = masks[i]
-        return infos
+        snakes = [self._index[agent] for agent in self.agents]
+        infos = snake_infos(self._engine.state, 0, snakes, self.possible_agents)
+        for i, info in zip(snakes, infos, strict=True):
+            info["action_mask"] = masks[i]
+        return dict(zip(self.agents, infos, strict=True))
 
     def bind(self, engine: SnakeEngine) -> SnakeParallelEnv:
         """A copy of this environment that shows the one game of `engine`, `SnakeEngine.game` of a batch for example."""
@@ -267,16 +265,20 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
         self.agents = [] if over else [agent for agent, lives in zip(self.possible_agents, alive, strict=True) if lives]
 
 
-def snake_info(state: SnakeState, game: int, snake: int, names: list[str]) -> dict[str, Any]:
-    """What an environment tells of one snake beside its observation, without the action mask; see `SnakeParallelEnv`."""
-    killer, rank = int(state.killer[game, snake]), int(state.rank[game, snake])
-    return {
-        "cause": CAUSES[state.cause[game, snake]] or None,
-        "killer": names[killer] if killer >= 0 else None,
-        "length": int(state.length[game, snake]),
-        "health": int(state.health[game, snake]),
-        "rank": rank or None,
-    }
+def snake_infos(state: SnakeState, game: int, snakes: list[int], names: list[str]) -> list[dict[str, Any]]:
+    """What an environment tells of these snakes beside their observations, masks apart; see `SnakeParallelEnv`."""
+    cause, killer, rank = state.cause[game].tolist(), state.killer[game].tolist(), state.rank[game].tolist()
+    length, health = state.length[game].tolist(), state.health[game].tolist()
+    return [
+        {
+            "cause": CAUSES[cause[i]] or None,
+            "killer": names[killer[i]] if killer[i] >= 0 else None,
+            "length": length[i],
+            "health": health[i],
+            "rank": rank[i] or None,
+        }
+        for i in snakes
+    ]
 
 
 def game_rules(rules: Rules | None, fields: dict[str, Any]) -> Rules:

@@ -93,7 +93,7 @@ def observe(state: SnakeState, codes: RuleCodes, name: str, rows: NDArray[np.int
         out: (E, N, *shape of `observation_space`). What a snake sees that died on an earlier turn is left as it is, so that a
             buffer used again repeats its last view.
     """
-    _WRITERS[name](state, codes, rows, out)
+    write_observations(state, codes, OBSERVATIONS.index(name), rows, out)
 
 
 # Viewers see the living, and themselves at the moment of death. Arrays are taken out of the state first: numba is ten times
@@ -286,4 +286,12 @@ def _write_single(s: Any, r: Any, rows: Any, out: Any) -> None:
                             flat[e, v, at] = _GREY_OTHER
 
 
-_WRITERS = {"board": _write_board, "egocentric": _write_egocentric, "single": _write_single}
+@njit(cache=True, nogil=True)
+def write_observations(s: Any, r: Any, encoding: Any, rows: Any, out: Any) -> None:
+    """The kernel of `observe`; `encoding` is an index into OBSERVATIONS."""
+    if encoding == 0:
+        _write_board(s, r, rows, out)
+    elif encoding == 1:
+        _write_egocentric(s, r, rows, out)
+    else:
+        _write_single(s, r, rows, out)

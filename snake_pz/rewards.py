@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,11 @@ class RewardWeights:
             if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
                 raise ValueError(f"reward weight {field.name} must be a finite number, got {value!r}")
 
+    @cached_property
+    def codes(self) -> tuple[float, ...]:
+        """The weights for the kernel, in the order of the fields."""
+        return tuple(float(getattr(self, field.name)) for field in dataclasses.fields(self))
+
 
 PRESETS: dict[str, RewardWeights] = {
     "shaped": RewardWeights(),
@@ -70,12 +76,13 @@ def reward_weights(spec: RewardWeights | str | Mapping[str, float] | None) -> Re
 
 def write_rewards(state: SnakeState, weights: RewardWeights, out: NDArray[np.float32]) -> None:
     """Write what the last turn of each game paid into `out` (E, N)."""
-    w = weights
-    _write(state, w.food, w.death, w.kill, w.win, w.rank, w.step, out)
+    pay(state, weights.codes, out)
 
 
 @njit(cache=True, nogil=True)
-def _write(s: Any, food: Any, death: Any, kill: Any, win: Any, rank: Any, step: Any, out: Any) -> Any:
+def pay(s: Any, weights: Any, out: Any) -> None:
+    """The kernel of `write_rewards`; `weights` in the order of the fields of RewardWeights."""
+    food, death, kill, win, rank, step = weights
     snakes = s.alive.shape[1]
     for e in range(s.over.shape[0]):
         ended, entrants = s.just_ended[e], s.entrants[e]

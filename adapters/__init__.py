@@ -1,0 +1,40 @@
+"""Stable-Baselines3 environments from multi-agent games: your agent learns, opponents play the other seats.
+
+The names below are loaded when they are first used, so that importing this package loads neither torch nor
+Stable-Baselines3.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from adapters.curry import CurryVecEnv
+    from adapters.lineup import Lineup
+    from adapters.matches import Matches, Turn, View
+    from adapters.opponents import Opponent, resolve
+    from adapters.sb3 import make_sb3_env
+
+_HOMES = {
+    "CurryVecEnv": "adapters.curry",
+    "Lineup": "adapters.lineup",
+    "Matches": "adapters.matches",
+    "Opponent": "adapters.opponents",
+    "Turn": "adapters.matches",
+    "View": "adapters.matches",
+    "make_sb3_env": "adapters.sb3",
+    "resolve": "adapters.opponents",
+}
+
+__all__ = ["CurryVecEnv", "Lineup", "Matches", "Opponent", "Turn", "View", "make_sb3_env", "resolve"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

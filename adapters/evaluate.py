@@ -1,0 +1,116 @@
+"""Games of the snake among any players, to the end: who wins how often, and what a game looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adapters.lineup import Lineup
+from adapters.native_matches import NativeMatches
+from adapters.opponents import Opponent, resolve_seats
+from snake_pz import make_bot
+
+
+class Results(NamedTuple):
+    """What G games among N players came to; column j is the j-th player, wherever it sat."""
+
+    ranks: NDArray[np.int16]  # (G, N) placement, 1 is best, shared by those who tie; truncated games are ranked by length
+    lengths: NDArray[np.int32]  # (G, N) segments at death or at the end
+    turns: NDArray[np.int32]  # (G,) turns that the game took
+
+    @property
+    def wins(self) -> NDArray[np.float64]:
+        """(G, N) 1 for first place, 1/m for each of m who tie for it."""
+        first = self.ranks == 1
+        shares: NDArray[np.float64] = first / first.sum(axis=1, keepdims=True)
+        return shares
+
+    @property
+    def win_rates(self) -> NDArray[np.float64]:
+        """(N,) the mean of `wins`; 1/N is chance."""
+        rates: NDArray[np.float64] = self.wins.mean(axis=0)
+        return rates
+
+
+def play_games(
+    players: Sequence[Any],
+    *,
+    games: int = 400,
+    seed: int | None = 0,
+    env_kwargs: dict[str, Any] | None = None,
+    deterministic: bool = False,
+    device: Any = "auto",
+) -> Results:
+    """Play games to the end, all at once, players shuffled over the snakes in each.
+
+    Args:
+        players: one per snake, each whatever `make_sb3_env` takes as opponent for one seat; they may have different
+            encodings and action sets.
+        games: G, how many.
+        seed: of games, seating and players; None: fresh entropy.
+        env_kwargs: keywords of `snake_v0.parallel_env`: rules, max_cycles.
+        deterministic: whether policies take their likeliest action instead of sampling.
+        device: where policies predict.
+
+    Raises:
+        ValueError: not one player per snake, or a player that cannot play on this board.
+    """
+    matches, lineup = _seat(players, games, env_kwargs, deterministic, device)
+    ranks = np.zeros((games, matches.seats), np.int16)
+    lengths = np.zeros((games, matches.seats), np.int32)
+    turns = np.zeros(games, np.int32)
+    for infos in _turns(matches, lineup, seed):
+        for (game, player), info in infos.items():
+            ranks[game, player], lengths[game, player] = info["rank"], info["length"]
+            turns[game] = info["turn"]
+    return Results(ranks, lengths, turns)
+
+
+def film_game(
+    players: Sequence[Any],
+    *,
+    seed: int | None = 0,
+    env_kwargs: dict[str, Any] | None = None,
+    deterministic: bool = False,
+    device: Any = "auto",
+) -> Iterator[NDArray[np.uint8]]:
+    """The pictures (h, w, 3) of one game from start to end; arguments as `play_games`."""
+    matches, lineup = _seat(players, 1, {**(env_kwargs or {}), "render_mode": "rgb_array"}, deterministic, device)
+    for _ in _turns(matches, lineup, seed):
+        yield matches.render([0])[0]
+
+
+def _seat(
+    players: Sequence[Any], games: int, env_kwargs: dict[str, Any] | None, deterministic: bool, device: Any
+) -> tuple[NativeMatches, Lineup]:
+    matches = NativeMatches(games, env_kwargs=env_kwargs, learners=0, restart=False)
+    rules = matches.get_attr("rules", [0])[0]
+    seated: list[Opponent] = resolve_seats(
+        list(players),
+        enemy_agents=None,
+        num_enemies=matches.seats,
+        observation_space=matches.observation_space,
+        action_space=matches.action_space,
+        make_bot=lambda name: make_bot(name, rules),
+        device=device,
+        deterministic=deterministic,
+    )
+    return matches, Lineup(seated, matches)
+
+
+def _turns(matches: NativeMatches, lineup: Lineup, seed: int | None) -> Iterator[dict[tuple[int, int], dict[str, Any]]]:
+    """Play all games to the end; the infos of each turn, those of the start (none) first."""
+    game_seeds, lineup_seeds = np.random.SeedSequence(seed).spawn(2)
+    lineup.seed(lineup_seeds)
+    row_seeds = game_seeds.generate_state(matches.num_games, np.uint64).tolist()
+    turn = matches.reset(row_seeds, [{}] * matches.num_games)
+    lineup.restart(np.arange(matches.num_games))
+    yield turn.infos
+    actions = np.zeros(turn.active.shape, np.int64)
+    while turn.active.any():
+        lineup.act(actions, turn.active)
+        turn = matches.step(actions)
+        yield turn.infos

@@ -1,0 +1,129 @@
+"""The seam of this package: E games of N seats, stepped together, as arrays.
+
+Everything above this file (opponents, line-ups, the curried VecEnv) knows games only through `Matches`; everything below it
+(SuperSuit, the native engine) only has to produce `Turn`s. Shapes use E games, N seats, A discrete actions; `*obs` and
+`*action` are the shapes of one observation and one action. Seats 0..num_learners-1 are the learner's, the rest are enemy seats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+GameSeat = tuple[int, int]
+"""(game, seat): how sparse per-seat dictionaries are keyed."""
+
+
+class Turn(NamedTuple):
+    """What one reset or one step of all games came to. The arrays are the receiver's and never change afterwards."""
+
+    observations: NDArray[Any]  # (E, N, *obs) what each seat acts on next; an inactive seat repeats its last real one
+    rewards: NDArray[np.float32]  # (E, N) zero where the seat was inactive
+    terminated: NDArray[np.bool_]  # (E, N) this seat was ended by the rules at this very step
+    truncated: NDArray[np.bool_]  # (E, N) this seat was ended by the limit at this very step
+    active: NDArray[np.bool_]  # (E, N) seats that act next
+    restarted: NDArray[np.bool_]  # (E,) the game is over, a new one has begun: observations and active are the new game's
+    final_observations: NDArray[Any]  # (K, *obs) real last observation of each seat in terminated | truncated, row-major
+    action_masks: NDArray[np.int8] | None  # (E, N, A) 1 = allowed, for the next action; None if the games give no masks
+    infos: dict[GameSeat, dict[str, Any]]  # sparse: what the environment said of this step
+    reset_infos: dict[GameSeat, dict[str, Any]]  # sparse: what it said on restarting; has "game_seed" for every new game
+
+
+class View(Protocol):
+    """The running games in one pair of spaces: what a player trained on these spaces sees and how its actions are read."""
+
+    observation_space: gymnasium.Space[Any]
+    action_space: gymnasium.Space[Any]
+
+    def observations(self) -> NDArray[Any]:
+        """(E, N, *obs) of the present turn; written once per turn however often it is asked for. Read it, do not keep it."""
+        ...
+
+    def action_masks(self) -> NDArray[np.int8] | None:
+        """(E, N, A) of the present turn, or None if the games give no masks."""
+        ...
+
+    def decode(self, actions: NDArray[Any], games: NDArray[np.intp], seats: NDArray[np.intp]) -> NDArray[Any]:
+        """(B, *action) in this view's action space, one per row (games[i], seats[i]) -> the actions that `Matches.step` takes."""
+        ...
+
+
+class Matches(Protocol):
+    """E games of N seats, stepped together, learner seats first.
+
+    A game restarts in the very step in which its last learner seat ends (with no learner seats: in which its last seat
+    ends). `observation_space` and `action_space` are the learner's, the same for all learner seats.
+    """
+
+    num_games: int
+    seats: int
+    num_learners: int
+    observation_space: gymnasium.Space[Any]
+    action_space: gymnasium.Space[Any]
+    render_mode: str | None
+
+    def reset(self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]) -> Turn:
+        """Start all games anew.
+
+        Args:
+            seeds: one per game. An int fixes this game and all that follow it in the same row; None goes on with the
+                row's own stream (fresh entropy at first).
+            options: one dict per game, handed to the environment's own `reset`.
+        """
+        ...
+
+    def step(self, actions: NDArray[Any]) -> Turn:
+        """Play one turn; actions (E, N, *action) as `View.decode` returns them, those of inactive seats are ignored."""
+        ...
+
+    def view(self, observation_space: gymnasium.Space[Any], action_space: gymnasium.Space[Any]) -> View:
+        """The games as a player with these spaces sees them.
+
+        Raises:
+            ValueError: these games cannot be seen so; the text names both pairs of spaces.
+        """
+        ...
+
+    def agents(self, game: int) -> tuple[str, ...]:
+        """The environment's agent names in seat order, as seated in the running game."""
+        ...
+
+    def get_attr(self, name: str, games: Sequence[int]) -> list[Any]:
+        """An attribute of the environments of these games."""
+        ...
+
+    def set_attr(self, name: str, value: Any, games: Sequence[int]) -> None:
+        """Set it."""
+        ...
+
+    def env_method(self, name: str, games: Sequence[int], *args: Any, **kwargs: Any) -> list[Any]:
+        """Call a method of the environments of these games; one result per game."""
+        ...
+
+    def render(self, games: Sequence[int]) -> list[Any]:
+        """One result of the environment's `render` per game."""
+        ...
+
+    def close(self) -> None:
+        """Close every environment. Calling it again does nothing."""
+        ...
+
+
+def next_game(row_seed: int, game: int, seats: int) -> tuple[int, list[int]]:
+    """What the game-th game in a row of games is drawn from.
+
+    Args:
+        row_seed: the row's own seed.
+        game: 0 for the row's first game after it was seeded.
+        seats: N.
+
+    Returns:
+        (game_seed, order): the 32-bit number that the environment's `reset` gets, and a permutation of the agents' numbers by
+        seat, for games whose agents are shuffled. Both come from `SeedSequence(row_seed, spawn_key=(game,))`.
+    """
+    state = np.random.SeedSequence(row_seed, spawn_key=(game,)).generate_state(1 + seats, np.uint32)
+    return int(state[0]), np.argsort(state[1:], kind="stable").tolist()

@@ -1,0 +1,185 @@
+"""Stable-Baselines3 policies, frozen to be played: read from a checkpoint or copied from a live model.
+
+SB3 checkpoints are pickles: loading one can run any code its author put into it. Load only what you trust.
+
+Importing this module loads neither torch nor Stable-Baselines3; calling its functions does.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import functools
+import io
+import json
+import os
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+from gymnasium import spaces
+
+if TYPE_CHECKING:
+    import torch
+    from stable_baselines3.common.base_class import BaseAlgorithm
+    from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
+
+
+def find_checkpoint(path: str | os.PathLike[str]) -> Path | None:
+    """The file at the path, or at the path with .zip, as SB3 looks for it; None if there is neither."""
+    for candidate in (Path(path), Path(f"{os.fspath(path)}.zip")):
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+def load_policy(path: str | os.PathLike[str], device: torch.device | str = "auto") -> BasePolicy:
+    """The policy of an SB3 checkpoint, frozen and in evaluation mode.
+
+    Only what the policy needs is unpickled (its class, spaces and arguments), so nothing else in the file can fail; no
+    algorithm, optimiser or environment is made. A file is read once however often it is asked for, and again when it
+    has changed. The policies are shared: treat them as read-only.
+
+    Raises:
+        FileNotFoundError: neither the path nor the path with .zip is a file.
+        ValueError: it is no SB3 checkpoint, or its policy cannot be rebuilt here.
+    """
+    from stable_baselines3.common.utils import get_device
+
+    file = find_checkpoint(path)
+    if file is None:
+        raise FileNotFoundError(f"no checkpoint at {os.fspath(path)!r}: expected the path of a file that SB3's save() wrote")
+    status = file.stat()
+    return _read_policy(file.absolute(), status.st_mtime_ns, status.st_size, get_device(device))
+
+
+@functools.lru_cache(maxsize=16)
+def _read_policy(file: Path, mtime_ns: int, size: int, device: torch.device) -> BasePolicy:
+    import torch
+
+    try:
+        with zipfile.ZipFile(file) as archive:
+            data = json.loads(archive.read("data"))
+            weights = io.BytesIO(archive.read("policy.pth"))
+        needed = {name: data[name] for name in ("policy_class", "observation_space", "action_space", "policy_kwargs")}
+    except (zipfile.BadZipFile, KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{file} is no SB3 checkpoint ({error}): expected a zip file that the model's save() wrote") from error
+    policy_class, observation_space, action_space, kwargs = (_decode(value, name, file) for name, value in needed.items())
+    if data.get("use_sde"):
+        kwargs["use_sde"] = True
+    kwargs["optimizer_class"] = _no_optimizer
+    try:
+        with random_stream(torch.device("cpu"), 0):  # initial weights are drawn, only to be overwritten
+            policy: BasePolicy = policy_class(observation_space, action_space, lambda _: 0.0, **kwargs)
+        policy.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
+    except Exception as error:  # the class may be anyone's
+        raise ValueError(
+            f"the policy in {file} cannot be rebuilt ({type(error).__name__}: {error}); "
+            f"is {policy_class!r} the class, in the version, that it was saved with?"
+        ) from error
+    return _freeze(policy, device)
+
+
+def _decode(value: Any, name: str, file: Path) -> Any:
+    """A field of a checkpoint's `data` entry: plain JSON, or a pickle in base64."""
+    import cloudpickle
+
+    if not (isinstance(value, dict) and ":serialized:" in value):
+        return value
+    try:
+        return cloudpickle.loads(base64.b64decode(value[":serialized:"]))
+    except Exception as error:  # a pickle can raise anything
+        raise ValueError(
+            f"{name} in {file} cannot be unpickled ({type(error).__name__}: {error}); "
+            "the modules that the policy's classes come from must be importable here, in the versions it was saved with"
+        ) from error
+
+
+def _no_optimizer(*args: Any, **kwargs: Any) -> None:
+    """Stands where a policy would make its optimiser, which one that only plays does not need."""
+
+
+def copy_policy(source: BaseAlgorithm | BasePolicy, device: torch.device | str = "auto") -> BasePolicy:
+    """A copy of a live model's policy, frozen and in evaluation mode; the original is not touched."""
+    import torch
+    from stable_baselines3.common.distributions import Distribution
+    from stable_baselines3.common.utils import get_device
+
+    policy: Any = getattr(source, "policy", source)
+    policy = getattr(policy, "_orig_mod", policy)  # what torch.compile wraps
+    # What deepcopy must not follow: optimisers are not needed, and tensors of the last gradient step cannot be copied.
+    instead: dict[int, Any] = {}
+    for module in policy.modules():
+        for value in vars(module).values():
+            if isinstance(value, torch.optim.Optimizer):
+                instead[id(value)] = None
+            elif isinstance(value, torch.Tensor) and not value.is_leaf:
+                instead[id(value)] = value.detach().clone()
+            elif isinstance(value, Distribution):  # made anew from the observations whenever it is used
+                instead[id(value)] = blank = copy.copy(value)
+                for name, part in vars(value).items():
+                    if isinstance(part, torch.Tensor) or name in ("distribution", "distributions", "weights_dist"):
+                        setattr(blank, name, None)
+    return _freeze(copy.deepcopy(policy, instead), get_device(device))
+
+
+def _freeze(policy: BasePolicy, device: torch.device) -> BasePolicy:
+    return policy.to(device).eval().requires_grad_(False)
+
+
+@contextmanager
+def random_stream(device: torch.device, seed: int) -> Iterator[None]:
+    """Let torch draw from a stream of this seed on the CPU and the device, and leave its global streams as they were."""
+    import torch
+
+    generators = [torch.default_generator]
+    if device.type == "cuda":
+        generators.append(torch.cuda.default_generators[torch.cuda.current_device() if device.index is None else device.index])
+    states = [generator.get_state() for generator in generators]
+    try:
+        for generator in generators:
+            generator.manual_seed(seed)
+        yield
+    finally:
+        for generator, state in zip(generators, states, strict=True):
+            generator.set_state(state)
+
+
+def discrete_actor(policy: BasePolicy) -> Callable[[torch.Tensor], torch.Tensor] | None:
+    """Observations -> logits by the shortest way, where that is certain to be what `predict` computes; None elsewhere."""
+    from stable_baselines3.common.distributions import CategoricalDistribution
+    from stable_baselines3.common.policies import ActorCriticPolicy
+    from stable_baselines3.common.preprocessing import is_image_space
+
+    steps = ("predict", "_predict", "get_distribution", "extract_features", "_get_action_dist_from_latent", "obs_to_tensor")
+    if not (
+        isinstance(policy, ActorCriticPolicy)
+        and type(policy.action_dist) is CategoricalDistribution
+        and type(policy.observation_space) is spaces.Box
+        and all(getattr(type(policy), step) is getattr(ActorCriticPolicy, step) for step in steps)
+    ):
+        return None
+    actor: ActorCriticPolicy = policy
+    is_image = policy.normalize_images and is_image_space(policy.observation_space)
+
+    def logits(observations: torch.Tensor) -> torch.Tensor:
+        features = actor.pi_features_extractor(observations / 255.0 if is_image else observations.float())
+        result: torch.Tensor = actor.action_net(actor.mlp_extractor.forward_actor(features))
+        return result
+
+    return logits
+
+
+def is_transposed(trained_on: gymnasium.Space[Any], shown: gymnasium.Space[Any]) -> bool:
+    """Whether SB3 would have trained on `trained_on` in games that show `shown`, by putting the channels first."""
+    from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first
+    from stable_baselines3.common.vec_env import VecTransposeImage
+
+    if trained_on == shown or not isinstance(shown, spaces.Box):
+        return False
+    if not is_image_space(shown) or is_image_space_channels_first(shown):
+        return False
+    return bool(VecTransposeImage.transpose_space(shown) == trained_on)

@@ -1,0 +1,250 @@
+"""Lineup on games that are only arrays: who acts for which rows, swaps, restarts, seeds."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from adapters.lineup import Lineup
+
+OBSERVATIONS = spaces.Box(-1e9, 1e9, (2,), np.float64)
+ACTIONS = spaces.Discrete(1000)
+
+
+class Games:
+    """E games of N seats whose observation in (game, seat) is [game, seat]; actions are decoded by adding 1000."""
+
+    class View:
+        def __init__(self, games):
+            self.games = games
+            self.decoded = []
+
+        def observations(self):
+            return self.games.array
+
+        def action_masks(self):
+            return self.games.masks
+
+        def decode(self, actions, games, seats):
+            self.decoded.append((games.copy(), seats.copy()))
+            return actions + 1000
+
+    def __init__(self, num_games=4, seats=4, num_learners=1):
+        self.num_games, self.seats, self.num_learners = num_games, seats, num_learners
+        self.array = np.stack(np.indices((num_games, seats)), axis=-1).astype(np.float64)
+        self.masks = np.ones((num_games, seats, 3), np.int8)
+        self.masks[..., 1] = 0
+
+    def view(self, observation_space, action_space):
+        if (observation_space, action_space) != (OBSERVATIONS, ACTIONS):
+            raise ValueError(f"these games show {OBSERVATIONS}, not {observation_space}")
+        return self.View(self)
+
+
+class Scribe:
+    """Plays its own number and writes down what it is asked."""
+
+    observation_space, action_space = OBSERVATIONS, ACTIONS
+
+    def __init__(self, number, name=None):
+        self.number, self.name = number, name or f"scribe{number}"
+        self.calls, self.resets, self.seeds = [], [], []
+
+    def act(self, observations, slots, action_masks):
+        self.calls.append((observations.copy(), slots.copy(), action_masks))
+        observations[:] = -1  # it may: the rows are its own
+        return np.full(len(observations), self.number)
+
+    def reset(self, slots):
+        self.resets.append(sorted(slots.tolist()))
+
+    def seed(self, seed):
+        self.seeds.append(seed)
+
+
+class MaskedScribe(Scribe):
+    uses_masks = True
+
+
+def play(lineup, games, active=None):
+    actions = np.full((games.num_games, games.seats), -7)
+    lineup.act(actions, np.ones(actions.shape, bool) if active is None else active)
+    return actions
+
+
+def test_one_opponent_everywhere_is_one_call():
+    games, scribe = Games(), Scribe(5)
+    actions = play(Lineup([scribe] * 3, games), games)
+    assert len(scribe.calls) == 1
+    observations, slots, _ = scribe.calls[0]
+    assert observations.shape == (12, 2)
+    np.testing.assert_array_equal(slots, observations @ [4, 1])  # slot = game * seats + seat
+    np.testing.assert_array_equal(actions[:, 0], -7)
+    np.testing.assert_array_equal(actions[:, 1:], 1005)
+
+
+def test_the_games_observations_are_not_handed_out_to_be_written_on():
+    games = Games()
+    before = games.array.copy()
+    play(Lineup([Scribe(5)] * 3, games), games)
+    np.testing.assert_array_equal(games.array, before)
+
+
+def test_distinct_opponents_act_once_each_on_their_own_seats():
+    games, a, b = Games(), Scribe(1), Scribe(2)
+    actions = play(Lineup([a, b, a], games), games)
+    assert len(a.calls) == len(b.calls) == 1
+    assert a.calls[0][1].dtype == np.intp
+    np.testing.assert_array_equal(actions, np.tile([-7, 1001, 1002, 1001], (4, 1)))
+
+
+def test_seats_that_are_not_active_are_skipped_and_left_as_they_are():
+    games, a, b = Games(), Scribe(1), Scribe(2)
+    active = np.array([[1, 1, 0, 1], [1, 0, 0, 0], [0, 1, 0, 0], [1, 0, 0, 0]], bool)
+    actions = play(Lineup([a, b, a], games), games, active)
+    np.testing.assert_array_equal(a.calls[0][1], [1, 3, 9])
+    assert b.calls == []  # nobody to act for: no call at all
+    np.testing.assert_array_equal(actions != -7, active & [False, True, True, True])
+
+
+def test_actions_are_decoded_by_the_view_with_their_games_and_seats():
+    games = Games(num_games=2)
+    lineup = Lineup([Scribe(1)] * 3, games)
+    play(lineup, games)
+    ((decoded_games, decoded_seats),) = next(iter(lineup._players.values())).view.decoded
+    np.testing.assert_array_equal(decoded_games, [0, 0, 0, 1, 1, 1])
+    np.testing.assert_array_equal(decoded_seats, [1, 2, 3, 1, 2, 3])
+
+
+def test_actions_with_a_shape_are_written_whole():
+    class Moves(Scribe):
+        def act(self, observations, slots, action_masks):
+            return np.stack([slots, -slots], axis=1)
+
+    games = Games(num_games=2, seats=2)
+    actions = np.zeros((2, 2, 2), int)
+    Lineup([Moves(0)], games).act(actions, np.ones((2, 2), bool))
+    np.testing.assert_array_equal(actions, [[[0, 0], [1001, 999]], [[0, 0], [1003, 997]]])
+
+
+def test_masks_go_to_opponents_that_use_them():
+    games, plain, masked = Games(), Scribe(1), MaskedScribe(2)
+    games.masks[2, 2] = 7
+    play(Lineup([plain, masked, plain], games), games)
+    assert plain.calls[0][2] is None
+    np.testing.assert_array_equal(masked.calls[0][2], [[1, 0, 1], [1, 0, 1], [7, 7, 7], [1, 0, 1]])
+    games.masks = None
+    play(Lineup([plain, masked, plain], games), games)
+    assert masked.calls[1][2] is None
+
+
+def test_restart_resets_the_opponents_of_those_games_only():
+    games, a, b = Games(), Scribe(1), Scribe(2)
+    lineup = Lineup([a, b, a], games)
+    lineup.restart(np.array([], np.intp))
+    lineup.restart(np.array([1, 3]))
+    assert a.resets == [[5, 7, 13, 15]]
+    assert b.resets == [[6, 14]]
+
+
+def test_a_swap_at_restart_waits_for_each_game():
+    games, old, new = Games(num_games=3), Scribe(1), Scribe(2)
+    lineup = Lineup([old] * 3, games)
+    lineup.set_opponents([new, old, new], "restart")
+    np.testing.assert_array_equal(play(lineup, games)[:, 1:], 1001)
+    assert new.resets == []
+    lineup.restart(np.array([1]))
+    np.testing.assert_array_equal(play(lineup, games)[:, 1:], [[1001] * 3, [1002, 1001, 1002], [1001] * 3])
+    assert lineup.names(0) == ("scribe1",) * 3
+    assert lineup.names(1) == ("scribe2", "scribe1", "scribe2")
+    assert new.resets == [[5, 7]]
+    assert old.resets == [[6]]
+    lineup.restart(np.array([0, 1, 2]))
+    np.testing.assert_array_equal(play(lineup, games)[:, 1:], np.tile([1002, 1001, 1002], (3, 1)))
+
+
+def test_a_swap_now_changes_running_games_and_resets_only_newcomers():
+    games, old, new = Games(num_games=2), Scribe(1), Scribe(2)
+    lineup = Lineup([old] * 3, games)
+    lineup.set_opponents([new, old, new], "now")
+    np.testing.assert_array_equal(play(lineup, games)[:, 1:], np.tile([1002, 1001, 1002], (2, 1)))
+    assert new.resets == [[1, 3, 5, 7]]
+    assert old.resets == []
+
+
+def test_a_second_swap_before_the_restart_replaces_the_first():
+    games, first, second, third = Games(num_games=1), Scribe(1), Scribe(2), Scribe(3)
+    lineup = Lineup([first] * 3, games)
+    lineup.set_opponents([second] * 3)
+    lineup.set_opponents([third] * 3)
+    lineup.restart(np.array([0]))
+    np.testing.assert_array_equal(play(lineup, games)[0, 1:], 1003)
+    assert second.calls == []
+
+
+def test_opponents_that_sit_nowhere_are_let_go():
+    games = Games(num_games=2)
+    old = Scribe(1)
+    lineup = Lineup([old] * 3, games)
+    gone = weakref.ref(old)
+    del old
+    lineup.set_opponents([Scribe(2)] * 3, "restart")
+    lineup.restart(np.array([0]))
+    gc.collect()
+    assert gone() is not None  # still plays in game 1
+    lineup.restart(np.array([1]))
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_bad_swap_changes_nothing():
+    games, old = Games(), Scribe(1)
+    lineup = Lineup([old] * 3, games)
+    alien = Scribe(2, "alien.zip")
+    alien.observation_space = spaces.Box(0, 1, (9,), np.float32)
+    with pytest.raises(ValueError, match=r"opponent 'alien.zip' cannot play in these games: these games show Box"):
+        lineup.set_opponents([Scribe(3), Scribe(3), alien], "now")
+    with pytest.raises(ValueError, match="expected 3 opponents, one per enemy seat, got 2"):
+        lineup.set_opponents([Scribe(3)] * 2)
+    with pytest.raises(ValueError, match="when must be"):
+        lineup.set_opponents([Scribe(3)] * 3, "later")
+    np.testing.assert_array_equal(play(lineup, games)[:, 1:], 1001)
+    assert len(lineup._players) == 1
+
+
+def test_seeds_are_fixed_by_the_sequence_and_reach_later_opponents():
+    def seeds(entropy):
+        games, a, b, c = Games(), Scribe(1), Scribe(2), Scribe(3)
+        lineup = Lineup([a, b, a], games)
+        assert a.seeds == []  # fresh entropy until somebody asks
+        lineup.seed(np.random.SeedSequence(entropy))
+        lineup.set_opponents([c, b, c])
+        assert len(a.seeds) == len(b.seeds) == len(c.seeds) == 1
+        return a.seeds + b.seeds + c.seeds
+
+    first = seeds(1)
+    assert first == seeds(1)
+    assert len({*first}) == 3
+    assert not {*first} & {*seeds(2)}
+
+
+def test_a_seed_depends_on_who_plays_next_and_not_on_who_leaves():
+    fresh = Scribe(2)
+    Lineup([fresh] * 3, Games()).seed(np.random.SeedSequence(1))
+    games, old, new = Games(), Scribe(1), Scribe(2)
+    lineup = Lineup([old] * 3, games)
+    lineup.set_opponents([new] * 3, "restart")
+    lineup.seed(np.random.SeedSequence(1))
+    assert new.seeds == fresh.seeds
+    assert len(old.seeds) == 1
+
+
+def test_no_enemy_seats_is_a_line_up_too():
+    games = Games(num_learners=4)
+    lineup = Lineup([], games)
+    lineup.restart(np.array([0]))
+    lineup.seed(np.random.SeedSequence(0))
+    np.testing.assert_array_equal(play(lineup, games), -7)
+    assert lineup.names(0) == ()
