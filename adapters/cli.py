@@ -30,6 +30,8 @@ def train(
     quick: Annotated[bool, typer.Option("--quick", help="A run of at most three minutes on two cores.")] = False,
 ) -> None:
     """Train by self-play with PPO; keeps checkpoints, win rates, logs and a film of a game."""
+    import torch
+
     from adapters.train import QUICK, Recipe
     from adapters.train import train as run
 
@@ -42,6 +44,7 @@ def train(
         "device": device,
     }
     changes = {name: value for name, value in given.items() if value is not None}
+    torch.set_num_threads(1)  # networks this small are slower on more
     with _clear_errors():
         run(out, dataclasses.replace(QUICK if quick else Recipe(), **changes), console.print)
 

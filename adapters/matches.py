@@ -26,7 +26,7 @@ class Turn(NamedTuple):
     terminated: NDArray[np.bool_]  # (E, N) this seat was ended by the rules at this very step
     truncated: NDArray[np.bool_]  # (E, N) this seat was ended by the limit at this very step
     active: NDArray[np.bool_]  # (E, N) seats that act next
-    restarted: NDArray[np.bool_]  # (E,) the game is over, a new one has begun: observations and active are the new game's
+    restarted: NDArray[np.bool_]  # (E,) the game is over, a new one has begun: observations and active are of that one
     final_observations: NDArray[Any]  # (K, *obs) real last observation of each seat in terminated | truncated, row-major
     action_masks: NDArray[np.int8] | None  # (E, N, A) 1 = allowed, for the next action; None if the games give no masks
     infos: dict[GameSeat, dict[str, Any]]  # sparse: what the environment said of this step
@@ -48,7 +48,7 @@ class View(Protocol):
         ...
 
     def decode(self, actions: NDArray[Any], games: NDArray[np.intp], seats: NDArray[np.intp]) -> NDArray[Any]:
-        """(B, *action) in this view's action space, one per row (games[i], seats[i]) -> the actions that `Matches.step` takes."""
+        """(B, *action) of this view, one per row (games[i], seats[i]) -> the actions that `Matches.step` takes."""
         ...
 
 

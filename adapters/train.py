@@ -14,6 +14,7 @@ import imageio.v3 as imageio
 from stable_baselines3 import PPO
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
+from tqdm import tqdm
 
 from adapters.curry import CurryVecEnv
 from adapters.evaluate import film_game, play_games
@@ -90,12 +91,13 @@ def train(out: Path, recipe: Recipe, say: Callable[[str], None] = print) -> dict
         device=recipe.device,
         seed=recipe.seed,
     )
+    n_steps = max(min(4096, recipe.steps) // recipe.games // 4 * 4, 8)
     with _closing(env):
         model = PPO(
             "CnnPolicy",
             env,
-            n_steps=max(4096 // recipe.games, 8),
-            batch_size=1024,
+            n_steps=n_steps,
+            batch_size=n_steps * recipe.games // 4,
             n_epochs=3,
             learning_rate=7e-4,
             gamma=0.99,
@@ -109,7 +111,8 @@ def train(out: Path, recipe: Recipe, say: Callable[[str], None] = print) -> dict
         result: dict[str, Any] = {"steps": 0, "before": measure(model, recipe, say, "before training")}
         snapshots = Snapshots(checkpoints, recipe.snapshot_every, (lambda path: [path, path, "survivor"]) if own else None)
         try:
-            model.learn(recipe.steps, callback=snapshots, progress_bar=True)
+            with tqdm(total=recipe.steps, unit=" steps", unit_scale=True) as bar:
+                model.learn(recipe.steps, callback=[snapshots, Progress(bar)])
         except KeyboardInterrupt:
             say(f"interrupted after {model.num_timesteps:,} steps")
             result["interrupted"] = True
@@ -162,6 +165,18 @@ class Snapshots(BaseCallback):
                 env = self.training_env.unwrapped
                 assert isinstance(env, CurryVecEnv)
                 env.set_opponent(self.enemies(path))
+        return True
+
+
+class Progress(BaseCallback):
+    """Move a bar. SB3's own warns that it is experimental."""
+
+    def __init__(self, bar: tqdm) -> None:
+        super().__init__()
+        self.bar = bar
+
+    def _on_step(self) -> bool:
+        self.bar.update(self.num_timesteps - self.bar.n)
         return True
 
 

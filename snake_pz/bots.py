@@ -49,9 +49,11 @@ class Bot:
     def __init__(self, name: str, rules: Rules) -> None:
         check_names("bot", {name: rules}, list(BOTS))
         self.name = name
-        self.observation_space: gymnasium.spaces.Box = observation_space(rules, "board")
-        self.action_space: gymnasium.spaces.Discrete = action_space("absolute")
-        self._board = _board(rules, self.observation_space.shape)
+        board = observation_space(rules, "board")
+        self._shape = board.shape
+        self.observation_space: gymnasium.Space[Any] = board
+        self.action_space: gymnasium.Space[Any] = action_space("absolute")
+        self._board = _board(rules, board.shape)
         self._choose = _KERNELS[name]
         self._start(np.random.SeedSequence())
 
@@ -79,7 +81,7 @@ class Bot:
         Raises:
             ValueError: observations of another shape or type.
         """
-        shape = self.observation_space.shape
+        shape = self._shape
         if observations.shape[1:] != shape or observations.dtype != np.uint8:
             raise ValueError(
                 f"the bot {self.name!r} needs observations (B, {', '.join(map(str, shape))}) uint8, the 'board' encoding of "

@@ -18,7 +18,6 @@ from snake_pz.rules import Rules
 from snake_pz.state import SnakeState
 
 
-
 @njit(cache=True, nogil=True)
 def _turn(
     s: Any, r: Any, actions: Any, weights: Any, encoding: Any, relative: Any, rows: Any, views: Any, masks: Any, rewards: Any

@@ -151,9 +151,7 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
                 raise RuntimeError("call reset() before step()")
             return {}, {}, {}, {}, {}
         self._read(actions)
-        self._engine.turn(
-            self._directions, self.observation, self.actions, self.rewards, self._views, self._masks, self._paid
-        )
+        self._engine.turn(self._directions, self.observation, self.actions, self.rewards, self._views, self._masks, self._paid)
         state = self._engine.state
         ended = bool(state.over[0])
         cut = not ended and int(state.turn[0]) >= self.max_cycles

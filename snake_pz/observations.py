@@ -46,7 +46,6 @@ TTL_STEP = 10
 _LONGER, _SHORTER, _WALL = 255, 128, 255
 
 
-
 def observation_space(rules: Rules, name: str) -> gymnasium.spaces.Box:
     """The space of one snake's observation in this encoding.
 
