@@ -165,7 +165,7 @@ def _move(s: Any, r: Any, actions: Any) -> None:
         for i in range(alive.shape[1]):
             if not alive[e, i]:
                 continue
-            direction = np.int64(actions[e, i])
+            direction = np.int64(actions[e, i]) & 3
             if direction == (heading[e, i] + 2) & 3:
                 if r.reverse == STRAIGHT:
                     direction = np.int64(heading[e, i])
@@ -174,7 +174,7 @@ def _move(s: Any, r: Any, actions: Any) -> None:
                     continue
             head = heads[e, i]
             cell = r.neighbours[body[e, i, head], direction]
-            if r.growth == SAME_TURN and cell >= 0 and food[e, cell] > 0:
+            if r.growth == SAME_TURN and cell >= 0 and food[e, cell] > 0 and length[e, i] < ring_mask:
                 length[e, i] += 1
             else:
                 occupancy[e, body[e, i, (head - length[e, i] + 1) & ring_mask]] -= 1

@@ -38,7 +38,7 @@ class Rules:
     """`wall`: a head that leaves the board dies. `wrap`: it comes in on the other side."""
     growth: Growth = "same_turn"
     """`same_turn`: the tail stays on the turn of eating. `next_turn`: the tail moves on and its new cell is then doubled, so
-    that it stays on the turn after."""
+    that it stays on the turn after; a snake of one dies of it, its tail being where its head is."""
     head_to_head: HeadToHead = "longest_survives"
     """Several heads on one cell. `all_die`: nobody survives. `longest_survives`: the one longest does; equal ones die."""
     reverse: Reverse = "straight"
