@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from adapters.curry import CurryVecEnv
     from adapters.lineup import Lineup
     from adapters.matches import Matches, Turn, View
-    from adapters.opponents import Opponent, resolve
+    from adapters.opponents import Opponent
     from adapters.sb3 import make_sb3_env
+    from adapters.specs import frozen, mixture, resolve
+    from adapters.testing import curried_env_test
 
 _HOMES = {
     "CurryVecEnv": "adapters.curry",
@@ -23,11 +25,26 @@ _HOMES = {
     "Opponent": "adapters.opponents",
     "Turn": "adapters.matches",
     "View": "adapters.matches",
+    "curried_env_test": "adapters.testing",
+    "frozen": "adapters.specs",
     "make_sb3_env": "adapters.sb3",
-    "resolve": "adapters.opponents",
+    "mixture": "adapters.specs",
+    "resolve": "adapters.specs",
 }
 
-__all__ = ["CurryVecEnv", "Lineup", "Matches", "Opponent", "Turn", "View", "make_sb3_env", "resolve"]
+__all__ = [
+    "CurryVecEnv",
+    "Lineup",
+    "Matches",
+    "Opponent",
+    "Turn",
+    "View",
+    "curried_env_test",
+    "frozen",
+    "make_sb3_env",
+    "mixture",
+    "resolve",
+]
 
 
 def __getattr__(name: str) -> Any:

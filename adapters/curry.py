@@ -16,8 +16,9 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
 from adapters.lineup import Lineup
-from adapters.matches import Matches, Turn
+from adapters.matches import Matches, Observations, Turn, map_arrays
 from adapters.opponents import Opponent
+from adapters.specs import Mixture
 
 Indices = int | Iterable[int] | None
 
@@ -27,8 +28,9 @@ class CurryVecEnv(VecEnv):
 
     What SB3 may rely on: `dones[e]` comes with the learner's own last step; `infos[e]` then has "terminal_observation" (its
     real last observation), "TimeLimit.truncated" (truncated and not terminated) and "episode" (the exact sum of rewards
-    `r`, length `l` in steps, seconds `t` since the VecEnv was made), as if the environment were inside a `Monitor`. The
-    next observation is then the first of a new game, whose reset info is `reset_infos[e]`, with "game_seed" in it.
+    `r`, length `l` in steps, seconds `t` since the VecEnv was made), as if the environment were inside a `Monitor`; and who
+    sat where, "agent" (the learner's name in the game) and "opponents" ({agent: name of its opponent}). The next observation
+    is then the first of a new game, whose reset info is `reset_infos[e]`, with "game_seed" in it.
 
     `seed(s)` takes effect at the next `reset()`: it fixes all games, who sits where, the line-up and its opponents. Without
     it every game has fresh entropy; a reset without a new seed goes on with the streams as they are.
@@ -36,14 +38,19 @@ class CurryVecEnv(VecEnv):
     Args:
         matches: the games. They are closed with this VecEnv.
         lineup: who plays the enemy seats of these games.
-        resolve: turns what `set_opponent` is given into one opponent per enemy seat.
+        resolve: turns what `set_opponent` is given into one opponent, or mixture of them, per enemy seat.
 
     Raises:
         ValueError: by `step`, when actions have the wrong shape or are outside a discrete space.
         RuntimeError: by `step` before `reset`, and by either after `close`.
     """
 
-    def __init__(self, matches: Matches, lineup: Lineup, resolve: Callable[[Any], Sequence[Opponent]] | None = None) -> None:
+    def __init__(
+        self,
+        matches: Matches,
+        lineup: Lineup,
+        resolve: Callable[[Any], Sequence[Opponent | Mixture]] | None = None,
+    ) -> None:
         if matches.num_learners < 1:
             raise ValueError(f"a VecEnv needs at least one learner seat, got games with {matches.num_learners}")
         self.matches = matches
@@ -57,13 +64,14 @@ class CurryVecEnv(VecEnv):
         num_envs = matches.num_games * matches.num_learners
         self._view = matches.view(matches.observation_space, matches.action_space)
         self._rows = np.divmod(np.arange(num_envs), matches.num_learners)  # game and seat of each environment
+        self._agents: list[tuple[str, ...]] = [()] * matches.num_games  # in seat order, of the running games
         self._returns = np.zeros(num_envs, dtype=np.float64)
         self._lengths = np.zeros(num_envs, dtype=np.int64)
         super().__init__(num_envs, matches.observation_space, matches.action_space)
 
     # The running games
 
-    def reset(self) -> NDArray[Any]:
+    def reset(self) -> Observations:
         """Start all games anew; (num_envs, *obs)."""
         self._check_open()
         if self._lineup_seed is not None:
@@ -76,9 +84,9 @@ class CurryVecEnv(VecEnv):
         self._turn, self._joint_actions = turn, None
         self._returns[:] = 0.0
         self._lengths[:] = 0
-        self._take_reset_infos(turn)
+        self._take_restarts(turn)
         self.lineup.restart(np.arange(self.matches.num_games))
-        return self._learner_rows(turn.observations)
+        return map_arrays(self._learner_rows, turn.observations)
 
     def step_async(self, actions: NDArray[Any]) -> None:
         """Take the learner's actions (num_envs, *action) and let the line-up choose those of the enemy seats."""
@@ -94,7 +102,7 @@ class CurryVecEnv(VecEnv):
         self.lineup.act(joint, self._turn.active)
         self._joint_actions = joint
 
-    def step_wait(self) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
+    def step_wait(self) -> tuple[Observations, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         """Play the turn; observations (num_envs, *obs), rewards and dones (num_envs,), infos."""
         self._check_open()
         before, joint = self._turn, self._joint_actions
@@ -109,10 +117,10 @@ class CurryVecEnv(VecEnv):
         infos = self._step_infos(turn, dones)
         self._returns[dones] = 0.0
         self._lengths[dones] = 0
-        self._take_reset_infos(turn)
+        self._take_restarts(turn)
         if turn.restarted.any():
             self.lineup.restart(np.flatnonzero(turn.restarted))
-        return self._learner_rows(turn.observations), rewards, dones, infos
+        return map_arrays(self._learner_rows, turn.observations), rewards, dones, infos
 
     def close(self) -> None:
         """Close all environments. Calling it again does nothing."""
@@ -230,17 +238,23 @@ class CurryVecEnv(VecEnv):
         for env in np.flatnonzero(dones).tolist():
             key = divmod(env, learners)
             infos[env]["TimeLimit.truncated"] = bool(turn.truncated[key] and not turn.terminated[key])
-            infos[env]["terminal_observation"] = turn.final_observations[final_rows[key]].copy()
+            last_row = partial(np.take, indices=final_rows[key], axis=0)
+            infos[env]["terminal_observation"] = map_arrays(last_row, turn.final_observations)
             infos[env]["episode"] = {
                 "r": float(self._returns[env]),
                 "l": int(self._lengths[env]),
                 "t": round(time.time() - self._started, 6),
             }
+            game, seat = key
+            agents = self._agents[game]
+            infos[env]["agent"] = agents[seat]
+            infos[env]["opponents"] = dict(zip(agents[learners:], self.lineup.names(game), strict=True))
         return infos
 
-    def _take_reset_infos(self, turn: Turn) -> None:
+    def _take_restarts(self, turn: Turn) -> None:
         learners = self.matches.num_learners
         for game in np.flatnonzero(turn.restarted).tolist():
+            self._agents[game] = self.matches.agents(game)
             for seat in range(learners):
                 self.reset_infos[game * learners + seat] = dict(turn.reset_infos.get((game, seat), {}))
 

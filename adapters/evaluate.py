@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from adapters.lineup import Lineup
 from adapters.native_matches import NativeMatches
-from adapters.opponents import Opponent, resolve_seats
+from adapters.specs import resolve_seats
 from snake_pz import make_bot
 
 
@@ -88,11 +88,12 @@ def _seat(
 ) -> tuple[NativeMatches, Lineup]:
     matches = NativeMatches(games, env_kwargs=env_kwargs, learners=0, restart=False)
     rules = matches.get_attr("rules", [0])[0]
-    seated: list[Opponent] = resolve_seats(
+    seated = resolve_seats(
         list(players),
         enemy_agents=None,
         num_enemies=matches.seats,
         observation_space=matches.observation_space,
+        other_spaces=matches.other_spaces,
         action_space=matches.action_space,
         make_bot=lambda name: make_bot(name, rules),
         device=device,

@@ -7,7 +7,7 @@ Everything above this file (opponents, line-ups, the curried VecEnv) knows games
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import gymnasium
@@ -17,17 +17,27 @@ from numpy.typing import NDArray
 GameSeat = tuple[int, int]
 """(game, seat): how sparse per-seat dictionaries are keyed."""
 
+Observations = Any
+"""Observations of many seats: one array (..., *obs), or a dict of such arrays by key if the space is a Dict."""
+
+
+def map_arrays(function: Callable[[NDArray[Any]], NDArray[Any]], observations: Observations) -> Observations:
+    """`function` of the array of observations, or of each array if they are of a Dict space."""
+    if isinstance(observations, dict):
+        return {key: function(array) for key, array in observations.items()}
+    return function(observations)
+
 
 class Turn(NamedTuple):
     """What one reset or one step of all games came to. The arrays are the receiver's and never change afterwards."""
 
-    observations: NDArray[Any]  # (E, N, *obs) what each seat acts on next; an inactive seat repeats its last real one
+    observations: Observations  # (E, N, *obs) what each seat acts on next; an inactive seat repeats its last real one
     rewards: NDArray[np.float32]  # (E, N) zero where the seat was inactive
     terminated: NDArray[np.bool_]  # (E, N) this seat was ended by the rules at this very step
     truncated: NDArray[np.bool_]  # (E, N) this seat was ended by the limit at this very step
     active: NDArray[np.bool_]  # (E, N) seats that act next
     restarted: NDArray[np.bool_]  # (E,) the game is over, a new one has begun: observations and active are of that one
-    final_observations: NDArray[Any]  # (K, *obs) real last observation of each seat in terminated | truncated, row-major
+    final_observations: Observations  # (K, *obs) real last observation of each seat in terminated | truncated, row-major
     action_masks: NDArray[np.int8] | None  # (E, N, A) 1 = allowed, for the next action; None if the games give no masks
     infos: dict[GameSeat, dict[str, Any]]  # sparse: what the environment said of this step
     reset_infos: dict[GameSeat, dict[str, Any]]  # sparse: what it said on restarting; has "game_seed" for every new game
@@ -39,7 +49,7 @@ class View(Protocol):
     observation_space: gymnasium.Space[Any]
     action_space: gymnasium.Space[Any]
 
-    def observations(self) -> NDArray[Any]:
+    def observations(self) -> Observations:
         """(E, N, *obs) of the present turn; written once per turn however often it is asked for. Read it, do not keep it."""
         ...
 
@@ -56,13 +66,15 @@ class Matches(Protocol):
     """E games of N seats, stepped together, learner seats first.
 
     A game restarts in the very step in which its last learner seat ends (with no learner seats: in which its last seat
-    ends). `observation_space` and `action_space` are the learner's, the same for all learner seats.
+    ends). `observation_space` and `action_space` are the learner's, the same for all learner seats; `other_spaces` are the
+    observation spaces that views can have besides.
     """
 
     num_games: int
     seats: int
     num_learners: int
     observation_space: gymnasium.Space[Any]
+    other_spaces: Sequence[gymnasium.Space[Any]]
     action_space: gymnasium.Space[Any]
     render_mode: str | None
 

@@ -69,6 +69,9 @@ class NativeMatches:
         self._own = self._view(self._env.observation, self._env.actions)
         self.observation_space: gymnasium.Space[Any] = self._own.observation_space
         self.action_space: gymnasium.Space[Any] = self._own.action_space
+        self.other_spaces: Sequence[gymnasium.Space[Any]] = [
+            observation_space(self._rules, name) for name in OBSERVATIONS if name != self._env.observation
+        ]
 
     def reset(self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]) -> Turn:
         """Start all games anew (see `Matches`); the snake has no options, they are ignored."""

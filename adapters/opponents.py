@@ -1,6 +1,7 @@
-"""Who may sit on an enemy seat: frozen policies, functions, uniform play; and `resolve`, which makes one of what a user names.
+"""Who may sit on an enemy seat: frozen policies, functions, uniform play.
 
-Stable-Baselines3 checkpoints are pickles: loading one can run any code its author put into it. Load only what you trust.
+Stable-Baselines3 checkpoints are pickles, and so are the `VecNormalize` statistics beside them: loading one can run any code
+its author put into it. Load only what you trust.
 
 Importing this module loads neither torch nor Stable-Baselines3; making a `PolicyOpponent` does.
 """
@@ -10,8 +11,7 @@ from __future__ import annotations
 import copy
 import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import gymnasium
@@ -19,17 +19,19 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from adapters.policies import copy_policy, discrete_actor, find_checkpoint, is_transposed, load_policy, random_stream
+from adapters.matches import Observations
+from adapters.policies import MASKED_LOGIT, copy_policy, discrete_actor, find_checkpoint, load_policy, random_stream
+from adapters.preprocessing import Preprocessing, SlotMemory, copy_statistics, find_statistics, load_statistics
 
 if TYPE_CHECKING:
     import torch
     from stable_baselines3.common.base_class import BaseAlgorithm
     from stable_baselines3.common.policies import BasePolicy
+    from stable_baselines3.common.vec_env import VecNormalize
 
 EPSILON = 0.05
 """How often an opponent trained by DQN or QRDQN moves at random when it samples."""
 
-Observations = NDArray[Any]
 Actions = NDArray[Any]
 Slots = NDArray[np.intp]
 Masks = NDArray[np.int8]
@@ -73,79 +75,98 @@ class PolicyOpponent:
 
     Neither making one nor letting it act touches a live model's training mode, its parameters or torch's global random
     stream, and what the model learns later does not reach it. When sampling, policies trained by DQN and QRDQN are
-    epsilon-greedy (`EPSILON`, drawn per row); TD3's and DDPG's are deterministic by nature.
+    epsilon-greedy (`EPSILON`, drawn per row); TD3's and DDPG's are deterministic by nature. MaskablePPO's take no forbidden
+    action. The state of RecurrentPPO's is kept per slot.
+
+    A policy that was trained under `VecNormalize`, `VecFrameStack` or `VecTransposeImage` sees what it saw then, see
+    `Preprocessing`. A live model brings its statistics; those of a checkpoint are in a file beside it, see
+    `find_statistics`. They are frozen too, and no other opponent's.
 
     Args:
         source: the path of a checkpoint (a pickle: load only what you trust), or a live model or policy, which is copied.
-        observation_space: what the games show. It may differ from the policy's own space in one way: images with the
-            channels last, which SB3's `VecTransposeImage` put first when the policy was trained.
+        shown: the observation spaces that the games can show, the preferred first; none: the policy's own.
         deterministic: play the likeliest action instead of sampling.
         device: as for SB3, where "auto" is a GPU if there is one.
+        vecnormalize: the file of the statistics, a pickle too, where they are not found by themselves.
+        name: what the opponent is called; None: the path, or the class of what is live.
+
+    Attributes:
+        observation_space: one of `shown`, or the policy's own if it fits none of them.
 
     Raises:
-        FileNotFoundError: there is no such checkpoint.
-        ValueError: the file is no SB3 checkpoint, or its policy cannot be rebuilt or cannot play here (recurrent ones).
+        FileNotFoundError: there is no such checkpoint, or no such file of statistics.
+        ValueError: the file is no SB3 checkpoint, or its policy cannot be rebuilt, or the statistics do not fit.
     """
 
     def __init__(
         self,
         source: str | os.PathLike[str] | BaseAlgorithm | BasePolicy,
         *,
-        observation_space: gymnasium.Space[Any] | None = None,
+        shown: Sequence[gymnasium.Space[Any]] = (),
         deterministic: bool = False,
         device: torch.device | str = "auto",
+        vecnormalize: str | os.PathLike[str] | None = None,
+        name: str | None = None,
     ) -> None:
+        policy: Any
         if isinstance(source, (str, os.PathLike)):
-            self.name, policy = os.fspath(source), load_policy(source, device)
+            self.name, policy = name or os.fspath(source), load_policy(source, device)
         else:
-            self.name, policy = type(source).__name__, copy_policy(source, device)
-        if hasattr(policy, "lstm_actor"):
-            raise ValueError(
-                f"{self.name}: recurrent policies cannot play as opponents yet; train one without an LSTM, or wrap the "
-                "model in an object with the methods of adapters.opponents.Opponent"
-            )
-        self.observation_space, self.action_space = policy.observation_space, policy.action_space
+            self.name, policy = name or type(source).__name__, copy_policy(source, device)
+        statistics = _statistics(source) if vecnormalize is None else load_statistics(vecnormalize)
+        self._preprocessing = Preprocessing(policy.observation_space, shown, statistics, f"opponent {self.name!r}")
+        self.observation_space: gymnasium.Space[Any] = self._preprocessing.observation_space
+        self.action_space: gymnasium.Space[Any] = policy.action_space
         self.uses_masks = "action_masks" in inspect.signature(policy.predict).parameters  # MaskablePPO
         self._deterministic = deterministic
         self._policy, self._device = policy, policy.device
         self._epsilon = EPSILON if hasattr(policy, "q_net") or hasattr(policy, "quantile_net") else 0.0
         self._uses_sde = not deterministic and getattr(getattr(policy, "actor", policy), "use_sde", False)
         self._actor = discrete_actor(policy)
+        self._states: SlotMemory | None = None  # of each slot: hidden and cell state, (2, layers, width)
+        if hasattr(policy, "lstm_actor"):
+            layers, _, width = policy.lstm_hidden_state_shape
+            self._states = SlotMemory((2, layers, width), np.float32)
         self._rng = np.random.default_rng()
-        self._transposes = observation_space is not None and is_transposed(policy.observation_space, observation_space)
-        if self._transposes and observation_space is not None:
-            self.observation_space = observation_space
 
     def act(self, observations: Observations, slots: Slots, action_masks: Masks | None) -> Actions:
         """One batched forward pass; see `Opponent.act`."""
         import torch
 
-        if self._transposes:
-            observations = np.ascontiguousarray(np.moveaxis(observations, -1, 1))
+        observations = self._preprocessing.apply(observations, slots)
         with torch.inference_mode():
             if self._actor is None:
-                return self._predict(observations, action_masks)
+                return self._predict(observations, slots, action_masks)
             logits: NDArray[Any] = self._actor(torch.as_tensor(observations, device=self._device)).cpu().numpy()
+        if self.uses_masks and action_masks is not None:
+            logits = np.where(action_masks, logits, MASKED_LOGIT)
         if not self._deterministic:  # the Gumbel-max trick: the argmax is then a draw from the softmax of the logits
             logits = logits - np.log(self._rng.standard_exponential(logits.shape))
         actions: Actions = logits.argmax(axis=1)
         return actions
 
     def reset(self, slots: Slots) -> None:
-        """Nothing is remembered."""
+        """See `Opponent.reset`."""
+        self._preprocessing.reset(slots)
+        if self._states is not None:
+            self._states.clear(slots)
 
     def seed(self, seed: int) -> None:
         """See `Opponent.seed`."""
         self._rng = np.random.default_rng(seed)
 
-    def _predict(self, observations: Observations, action_masks: Masks | None) -> Actions:
+    def _predict(self, observations: Observations, slots: Slots, action_masks: Masks | None) -> Actions:
         """What the policy's own `predict` says, drawn from our stream."""
         policy: Any = self._policy
-        masks = {"action_masks": action_masks} if self.uses_masks else {}
+        more: dict[str, Any] = {"action_masks": action_masks} if self.uses_masks else {}
+        if self._states is not None:
+            more["state"] = tuple(self._states.read(slots).transpose(1, 2, 0, 3))  # (layers, B, width) each
         with random_stream(self._device, int(self._rng.integers(2**63))):
             if self._uses_sde:
-                policy.reset_noise(len(observations))  # else every row of every turn would share one noise
-            actions, _ = policy.predict(observations, deterministic=self._deterministic, **masks)
+                policy.reset_noise(len(slots))  # else every row of every turn would share one noise
+            actions, state = policy.predict(observations, deterministic=self._deterministic, **more)
+        if self._states is not None:
+            self._states.write(slots, np.stack(state).transpose(2, 0, 1, 3))
         if self._epsilon and not self._deterministic:
             explores = self._rng.random(len(actions)) < self._epsilon
             actions[explores] = self._rng.integers(policy.action_space.n, size=int(explores.sum()))
@@ -175,7 +196,7 @@ class CallableOpponent:
     def act(self, observations: Observations, slots: Slots, action_masks: Masks | None) -> Actions:
         """See `Opponent.act`."""
         actions = np.asarray(self._function(observations))
-        expected = (len(observations), *(self.action_space.shape or ()))
+        expected = (len(slots), *(self.action_space.shape or ()))
         if actions.shape != expected:
             raise ValueError(
                 f"opponent {self.name!r} must return actions of shape {expected}, one per row of the observations, "
@@ -196,9 +217,10 @@ class CallableOpponent:
 
 
 class RandomOpponent:
-    """Uniform play over the whole action space; action masks are ignored."""
+    """Uniform play over the actions that are allowed, over all where none is or where the games give no masks."""
 
     name = "random"
+    uses_masks = True
 
     def __init__(self, observation_space: gymnasium.Space[Any], action_space: gymnasium.Space[Any]) -> None:
         self.observation_space = observation_space
@@ -208,6 +230,8 @@ class RandomOpponent:
     def act(self, observations: Observations, slots: Slots, action_masks: Masks | None) -> Actions:
         """See `Opponent.act`."""
         space = self.action_space
+        if action_masks is not None:
+            return self._allowed(action_masks)
         if isinstance(space, spaces.Discrete):
             return self._rng.integers(space.start, space.start + space.n, size=len(slots))
         return np.stack([space.sample() for _ in slots])
@@ -220,108 +244,32 @@ class RandomOpponent:
         self._rng = np.random.default_rng(seed)
         self.action_space.seed(seed)
 
-
-def resolve(
-    spec: Any,
-    *,
-    observation_space: gymnasium.Space[Any],
-    action_space: gymnasium.Space[Any],
-    make_bot: Callable[[str], Opponent],
-    device: torch.device | str = "auto",
-    deterministic: bool = False,
-) -> Opponent:
-    """The opponent that a user's word for it means.
-
-    Args:
-        spec: the path of an SB3 checkpoint (a string that ends in .zip, has a path separator or names a file, with or
-            without its .zip; or any PathLike), any other string as a bot's name, a live SB3 model or policy, a function
-            on batches of observations, or an object that is an `Opponent` already and is used as it is.
-        observation_space: what the learner sees; a function sees the same.
-        action_space: how the learner acts; a function acts the same.
-        make_bot: makes the bot of a name, and raises a ValueError that lists the names if there is none.
-        device: where policies run.
-        deterministic: whether policies play their likeliest action instead of sampling.
-
-    Raises:
-        FileNotFoundError: there is no such checkpoint.
-        TypeError: spec is none of these.
-        ValueError: the checkpoint cannot be used, or there is no such bot.
-    """
-    if isinstance(spec, str) and not _is_path(spec):
-        try:
-            return make_bot(spec)
-        except ValueError as error:
-            raise ValueError(f"{error} (a checkpoint's path would end in .zip)") from error
-    if isinstance(spec, Opponent) and not isinstance(spec, type):
-        return spec
-    if isinstance(spec, (str, os.PathLike)) or _is_live(spec):
-        return PolicyOpponent(spec, observation_space=observation_space, deterministic=deterministic, device=device)
-    if callable(spec) and not isinstance(spec, type):
-        return CallableOpponent(spec, observation_space=observation_space, action_space=action_space)
-    got = f"the class {spec.__name__}" if isinstance(spec, type) else f"{type(spec).__name__}: {spec!r:.80}"
-    raise TypeError(
-        "opponent must be the path of an SB3 checkpoint, a bot's name, a live SB3 model or policy, a function "
-        f"f(observations) -> actions or an Opponent, or a list or dict of these by seat; got {got}"
-    )
+    def _allowed(self, action_masks: Masks) -> Actions:
+        """One allowed choice for each number of the action, whose masks stand side by side as sb3-contrib has them."""
+        space = self.action_space
+        ends = np.cumsum(_choices(space))
+        lots = self._rng.random(action_masks.shape) + (action_masks > 0)
+        chosen = np.stack([part.argmax(axis=1) for part in np.split(lots, ends[:-1], axis=1)], axis=1)
+        return chosen.reshape(-1, *(space.shape or ())) + getattr(space, "start", 0)
 
 
-def resolve_seats(
-    spec: Any,
-    *,
-    enemy_agents: Sequence[str] | None,
-    num_enemies: int,
-    observation_space: gymnasium.Space[Any],
-    action_space: gymnasium.Space[Any],
-    make_bot: Callable[[str], Opponent],
-    device: torch.device | str = "auto",
-    deterministic: bool = False,
-) -> list[Opponent]:
-    """One opponent per enemy seat; what is given twice is one object, so that it costs one forward pass.
+def _choices(space: gymnasium.Space[Any]) -> list[int]:
+    """How many choices there are for each number of an action that can be masked."""
+    if isinstance(space, spaces.Discrete):
+        return [int(space.n)]
+    if isinstance(space, spaces.MultiDiscrete):
+        return [int(n) for n in space.nvec.ravel()]
+    return [2] * int(np.prod(space.shape or ()))
 
-    Args:
-        spec: one spec for every seat, a list with one per enemy seat in seat order, or a dict by agent name.
-        enemy_agents: the agents on the enemy seats, in seat order; None if learners are not named, so that agents change seats.
-        num_enemies: how many enemy seats there are.
-        observation_space: this and all that follow: see `resolve`.
-        action_space: how the learner acts.
-        make_bot: makes the bot of a name.
-        device: where policies run.
-        deterministic: whether policies play their likeliest action instead of sampling.
 
-    Raises:
-        ValueError: a list of another length, a dict of other agents or without named learners; and as `resolve` does.
-    """
-    if isinstance(spec, Mapping):
-        if enemy_agents is None:
-            raise ValueError(
-                "a dict of opponents by agent name needs learners given by name too, such as learners=['snake_0']; "
-                "give a list in enemy-seat order, or name the learners"
-            )
-        missing, unknown = [a for a in enemy_agents if a not in spec], [a for a in spec if a not in enemy_agents]
-        if missing or unknown:
-            raise ValueError(
-                f"the dict of opponents must have exactly the enemy agents {list(enemy_agents)} as keys; "
-                f"missing {missing}, unknown {unknown}"
-            )
-        specs = [spec[agent] for agent in enemy_agents]
-    elif isinstance(spec, (list, tuple)):
-        if len(spec) != num_enemies:
-            raise ValueError(f"a list of opponents must have {num_enemies} entries, one per enemy seat, got {len(spec)}")
-        specs = list(spec)
-    else:
-        specs = [spec] * num_enemies
-    made: dict[Any, Opponent] = {}
-    for one in specs:
-        if _identity(one) not in made:
-            made[_identity(one)] = resolve(
-                one,
-                observation_space=observation_space,
-                action_space=action_space,
-                make_bot=make_bot,
-                device=device,
-                deterministic=deterministic,
-            )
-    return [made[_identity(one)] for one in specs]
+def _statistics(source: Any) -> VecNormalize | None:
+    """The observation statistics that a checkpoint has beside it, or a live model around its environment."""
+    if isinstance(source, (str, os.PathLike)):
+        checkpoint = find_checkpoint(source)
+        path = checkpoint and find_statistics(checkpoint)
+        return load_statistics(path) if path else None
+    environment = getattr(source, "get_vec_normalize_env", None)  # a policy has none
+    return copy_statistics(environment()) if environment is not None else None
 
 
 def _all_in(actions: Actions, space: gymnasium.Space[Any]) -> bool:
@@ -332,24 +280,3 @@ def _all_in(actions: Actions, space: gymnasium.Space[Any]) -> bool:
     if isinstance(space, spaces.Box):
         return actions.dtype.kind in "iuf" and bool(((actions >= space.low) & (actions <= space.high)).all())
     return all(space.contains(action) for action in actions)
-
-
-def _is_live(spec: Any) -> bool:
-    from stable_baselines3.common.base_class import BaseAlgorithm
-    from stable_baselines3.common.policies import BasePolicy
-
-    return isinstance(getattr(spec, "_orig_mod", spec), (BaseAlgorithm, BasePolicy))
-
-
-def _is_path(text: str) -> bool:
-    separators = [separator for separator in (os.sep, os.altsep) if separator]
-    return text.endswith(".zip") or any(separator in text for separator in separators) or find_checkpoint(text) is not None
-
-
-def _identity(spec: Any) -> Any:
-    """Equal for specs that mean the same opponent."""
-    if isinstance(spec, str) and not _is_path(spec):
-        return spec
-    if isinstance(spec, (str, os.PathLike)):
-        return (find_checkpoint(spec) or Path(spec)).absolute()
-    return id(spec)

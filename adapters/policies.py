@@ -13,19 +13,22 @@ import functools
 import io
 import json
 import os
+import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import gymnasium
 from gymnasium import spaces
 
 if TYPE_CHECKING:
     import torch
     from stable_baselines3.common.base_class import BaseAlgorithm
-    from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
+    from stable_baselines3.common.policies import BasePolicy
+
+MASKED_LOGIT = -1e8
+"""What MaskablePPO puts in the place of the logits of forbidden actions."""
 
 
 def find_checkpoint(path: str | os.PathLike[str]) -> Path | None:
@@ -149,20 +152,30 @@ def random_stream(device: torch.device, seed: int) -> Iterator[None]:
 
 
 def discrete_actor(policy: BasePolicy) -> Callable[[torch.Tensor], torch.Tensor] | None:
-    """Observations -> logits by the shortest way, where that is certain to be what `predict` computes; None elsewhere."""
+    """Observations -> logits by the shortest way, where that is certain to be what `predict` computes; None elsewhere.
+
+    The logits of MaskablePPO's policies are those before masking, which puts `MASKED_LOGIT` in the place of some.
+    """
     from stable_baselines3.common.distributions import CategoricalDistribution
     from stable_baselines3.common.policies import ActorCriticPolicy
     from stable_baselines3.common.preprocessing import is_image_space
 
+    bases: dict[type, type] = {ActorCriticPolicy: CategoricalDistribution}
+    if "sb3_contrib.common.maskable.policies" in sys.modules:  # which a policy of this kind has loaded
+        from sb3_contrib.common.maskable.distributions import MaskableCategoricalDistribution
+        from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+
+        bases[MaskableActorCriticPolicy] = MaskableCategoricalDistribution
+    base = next((base for base in bases if isinstance(policy, base)), None)
     steps = ("predict", "_predict", "get_distribution", "extract_features", "_get_action_dist_from_latent", "obs_to_tensor")
     if not (
-        isinstance(policy, ActorCriticPolicy)
-        and type(policy.action_dist) is CategoricalDistribution
+        base is not None
+        and type(getattr(policy, "action_dist", None)) is bases[base]
         and type(policy.observation_space) is spaces.Box
-        and all(getattr(type(policy), step) is getattr(ActorCriticPolicy, step) for step in steps)
+        and all(getattr(type(policy), step) is getattr(base, step) for step in steps)
     ):
         return None
-    actor: ActorCriticPolicy = policy
+    actor: Any = policy
     is_image = policy.normalize_images and is_image_space(policy.observation_space)
 
     def logits(observations: torch.Tensor) -> torch.Tensor:
@@ -171,15 +184,3 @@ def discrete_actor(policy: BasePolicy) -> Callable[[torch.Tensor], torch.Tensor]
         return result
 
     return logits
-
-
-def is_transposed(trained_on: gymnasium.Space[Any], shown: gymnasium.Space[Any]) -> bool:
-    """Whether SB3 would have trained on `trained_on` in games that show `shown`, by putting the channels first."""
-    from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first
-    from stable_baselines3.common.vec_env import VecTransposeImage
-
-    if trained_on == shown or not isinstance(shown, spaces.Box):
-        return False
-    if not is_image_space(shown) or is_image_space_channels_first(shown):
-        return False
-    return bool(VecTransposeImage.transpose_space(shown) == trained_on)

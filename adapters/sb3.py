@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from adapters.curry import CurryVecEnv
 from adapters.lineup import Lineup
 from adapters.matches import Matches
-from adapters.opponents import Opponent, RandomOpponent, resolve_seats
+from adapters.opponents import Opponent, RandomOpponent
+from adapters.specs import Mixture, resolve_seats
 
 if TYPE_CHECKING:
     import torch
@@ -38,8 +39,9 @@ def make_sb3_env(
     Args:
         opponent: who plays the other seats. The path of a checkpoint that SB3 saved (a pickle: load only what you trust); a
             live model or policy, which is copied and so does not learn on; the name of a bot ("random", and for the snake
-            also "greedy" and "survivor"); a function `f(observations) -> actions` on batches; an `Opponent`; a list of these
-            in the order of the enemy seats, or a dict by agent name if `learners` are named.
+            also "greedy" and "survivor"); a function `f(observations) -> actions` on batches; an `Opponent`; `frozen(...)`, a
+            checkpoint or model with settings of its own; `mixture({...})`, drawn anew for every game; a list of these in the
+            order of the enemy seats, or a dict by agent name if `learners` are named.
         env: the game; None is the snake of this package. A function or class that makes a PettingZoo parallel environment,
             such an environment (copied for every game), or its id in PettingZoo's registry.
         env_kwargs: arguments for the environment's constructor.
@@ -48,8 +50,9 @@ def make_sb3_env(
             with one agent's name: that agent always learns.
         backend: "native" steps all snake games at once, "supersuit" takes any environment; "auto" is "native" if and only
             if `env` is None.
-        num_workers: worker processes for "supersuit"; only 0, this process, so far.
-        deterministic: opponents take their likeliest action instead of sampling.
+        num_workers: in how many worker processes "supersuit" steps the games; 0 is in this one. Workers pay where an
+            environment is slow; `env` and what it refers to must be picklable. `WorkerGames` says more.
+        deterministic: opponents take their likeliest action instead of sampling, if they are not told otherwise.
         device: where checkpoints and models predict; "auto" is the GPU if there is one.
         seed: fixes games, seating, opponents and their actions, as `seed()` of the VecEnv does. PPO(seed=...) does it too.
 
@@ -59,22 +62,23 @@ def make_sb3_env(
     Raises:
         ValueError: an argument does not fit; the text says what was expected, what came and how to mend it.
         FileNotFoundError: there is no such checkpoint.
-        NotImplementedError: more than one learner, or workers.
+        NotImplementedError: more than one learner.
     """
     if num_games < 1:
         raise ValueError(f"num_games must be >= 1, got {num_games}")
     _check_learners(learners)
     native = _is_native(backend, env)
     _check_workers(num_workers, native)
-    matches = _make_matches(native, env, env_kwargs, num_games, learners)
+    matches = _make_matches(native, env, env_kwargs, num_games, learners, num_workers)
     try:
 
-        def resolve(spec: Any) -> list[Opponent]:
+        def resolve(spec: Any) -> list[Opponent | Mixture]:
             return resolve_seats(
                 spec,
                 enemy_agents=None if isinstance(learners, int) else matches.agents(0)[matches.num_learners :],
                 num_enemies=matches.seats - matches.num_learners,
                 observation_space=matches.observation_space,
+                other_spaces=matches.other_spaces,
                 action_space=matches.action_space,
                 make_bot=_bot_maker(matches, is_snake=env is None),
                 device=device,
@@ -114,12 +118,15 @@ def _check_workers(num_workers: int, native: bool) -> None:
         raise ValueError(f"num_workers must be >= 0, got {num_workers}")
     if num_workers > 0 and native:
         raise ValueError(f"backend 'native' steps all games in one call, without workers, got num_workers={num_workers}: use 0")
-    if num_workers > 0:
-        raise NotImplementedError(f"worker processes are not supported so far, got num_workers={num_workers}: use 0")
 
 
 def _make_matches(
-    native: bool, env: Any, env_kwargs: dict[str, Any] | None, num_games: int, learners: int | Sequence[str]
+    native: bool,
+    env: Any,
+    env_kwargs: dict[str, Any] | None,
+    num_games: int,
+    learners: int | Sequence[str],
+    num_workers: int,
 ) -> Matches:
     if native:
         from adapters.native_matches import NativeMatches
@@ -132,7 +139,7 @@ def _make_matches(
         from snake_pz import snake_v0
 
         env = snake_v0.parallel_env
-    return SuperSuitMatches([env_factory(env, env_kwargs)] * num_games, learners=learners)
+    return SuperSuitMatches([env_factory(env, env_kwargs)] * num_games, learners=learners, num_workers=num_workers)
 
 
 def _bot_maker(matches: Matches, *, is_snake: bool) -> Callable[[str], Opponent]:

@@ -16,7 +16,7 @@ from gymnasium import Space, spaces
 from numpy.typing import NDArray
 from pettingzoo import AECEnv, ParallelEnv
 
-from adapters.matches import next_game
+from adapters.matches import Observations, next_game
 
 AnyParallelEnv = ParallelEnv[Any, Any, Any]
 
@@ -26,11 +26,11 @@ class SeatStep(NamedTuple):
 
     terminated: bool
     truncated: bool
-    final_observation: NDArray[Any] | None  # the seat's real last observation if this step ended it
+    final_observation: Observations | None  # the seat's real last observation if this step ended it
     info: dict[str, Any]  # the environment's info, with "action_mask" in it however the environment gives it
 
 
-class FixedSeats(ParallelEnv[str, NDArray[Any], Any]):
+class FixedSeats(ParallelEnv[str, Observations, Any]):
     """One game with a fixed row of seats, the learner's first, restarting without end under `MarkovVectorEnv`.
 
     Every step returns every seat. A dead seat repeats its real last observation, gets reward 0 and ignores its action. The
@@ -73,7 +73,7 @@ class FixedSeats(ParallelEnv[str, NDArray[Any], Any]):
         self.possible_agents = [f"seat_{seat}" for seat in range(len(agents))]
         self.agents = []
         self._alive: set[Any] = set()  # agents of the environment
-        self._observations: dict[Any, NDArray[Any]] = {}  # of every agent, the real last one
+        self._observations: dict[Any, Observations] = {}  # of every agent, the real last one
         self._row_seed = fresh_seed()
         self._games_started = 0
         self._closed = False
@@ -93,7 +93,7 @@ class FixedSeats(ParallelEnv[str, NDArray[Any], Any]):
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, NDArray[Any]], dict[str, dict[str, Any]]]:
+    ) -> tuple[dict[str, Observations], dict[str, dict[str, Any]]]:
         """Start the next game of this row.
 
         Args:
@@ -120,7 +120,7 @@ class FixedSeats(ParallelEnv[str, NDArray[Any], Any]):
 
     def step(
         self, actions: dict[str, Any]
-    ) -> tuple[dict[str, NDArray[Any]], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+    ) -> tuple[dict[str, Observations], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
         """Play one step with the actions of the seats whose agents live; the others are ignored.
 
         Raises:
@@ -169,12 +169,12 @@ class FixedSeats(ParallelEnv[str, NDArray[Any], Any]):
             self._closed = True
             self.env.close()
 
-    def _seat_observations(self) -> dict[str, NDArray[Any]]:
+    def _seat_observations(self) -> dict[str, Observations]:
         return {seat: self._observations[agent] for seat, agent in zip(self.possible_agents, self.seating, strict=True)}
 
     def _receive(
         self, agent: Any, observations: dict[Any, Any], infos: dict[Any, dict[str, Any]]
-    ) -> tuple[NDArray[Any], dict[str, Any]]:
+    ) -> tuple[Observations, dict[str, Any]]:
         """One agent's observation and info as our own copies (environments reuse their buffers), masks moved to the info."""
         if agent not in observations:
             raise RuntimeError(f"game {self.game}: agent {agent!r} is alive, but the environment gave no observation for it")
@@ -189,13 +189,7 @@ class FixedSeats(ParallelEnv[str, NDArray[Any], Any]):
                     f"for {self._move_space}, got {mask.shape}"
                 )
             info["action_mask"] = mask
-        copy = np.array(observation, dtype=self._seat_space.dtype)
-        if copy.shape != self._seat_space.shape:
-            raise ValueError(
-                f"agent {agent!r} must observe arrays of shape {self._seat_space.shape}, as its observation space says, "
-                f"got {copy.shape}"
-            )
-        return copy, info
+        return _own_copy(observation, self._seat_space, f"agent {agent!r}"), info
 
     def _check_agents(self, when: str) -> None:
         """Hold the environment to PettingZoo's rule: `agents` are exactly those that live."""
@@ -267,13 +261,28 @@ def _inner_space(space: Space[Any]) -> tuple[Space[Any], bool]:
     """The space of the observation proper, and whether a mask comes with it."""
     masked = isinstance(space, spaces.Dict) and set(space.spaces) == {"observation", "action_mask"}
     inner = space["observation"] if isinstance(space, spaces.Dict) and masked else space
-    if not isinstance(inner, (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)):
+    parts = list(inner.spaces.values()) if isinstance(inner, spaces.Dict) else [inner]
+    basic = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
+    if not parts or not all(isinstance(part, basic) for part in parts):
         raise ValueError(
-            "observations must be of a Box, Discrete, MultiDiscrete or MultiBinary space, alone or as "
-            f"Dict(observation=..., action_mask=...), got {space}: flatten them first, for example with supersuit.flatten_v0 "
-            "or a wrapper of your own"
+            "observations must be of a Box, Discrete, MultiDiscrete or MultiBinary space or of a Dict of these, as SB3 has "
+            f"them, alone or as Dict(observation=..., action_mask=...), got {space}: flatten them first, for example with "
+            "supersuit.flatten_v0 or a wrapper of your own"
         )
     return inner, masked
+
+
+def _own_copy(observation: Any, space: Space[Any], whose: str) -> Observations:
+    """The observation as a new array, or dict of arrays, in the dtype of its space."""
+    if isinstance(space, spaces.Dict):
+        if not isinstance(observation, dict) or observation.keys() != space.spaces.keys():
+            got = sorted(observation) if isinstance(observation, dict) else type(observation).__name__
+            raise ValueError(f"{whose} must observe a dict of {sorted(space.spaces)}, as its observation space says, got {got}")
+        return {key: _own_copy(observation[key], part, f"{whose} at {key!r}") for key, part in space.spaces.items()}
+    copy = np.array(observation, dtype=space.dtype)
+    if copy.shape != space.shape:
+        raise ValueError(f"{whose} must observe arrays of shape {space.shape}, as its observation space says, got {copy.shape}")
+    return copy
 
 
 def _check_action_space(space: Space[Any]) -> None:

@@ -1,6 +1,6 @@
 """Matches over any PettingZoo parallel environment, through SuperSuit's vector classes.
 
-ConcatVecEnv (E games) -> MarkovVectorEnv (one game, its seats as rows) -> FixedSeats -> the environment.
+ConcatVecEnv (all games, or one worker's) -> MarkovVectorEnv (one game, its seats as rows) -> FixedSeats -> the environment.
 """
 
 from __future__ import annotations
@@ -9,18 +9,21 @@ import inspect
 import pickle
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import cloudpickle
 import gymnasium
 import numpy as np
 import pettingzoo
+from gymnasium.vector.utils import concatenate, create_empty_array
 from numpy.typing import NDArray
 from supersuit.vector.concat_vec_env import ConcatVecEnv
 from supersuit.vector.markov_vector_wrapper import MarkovVectorEnv
 
-from adapters.matches import GameSeat, Turn
+from adapters.matches import GameSeat, Observations, Turn, map_arrays
 from adapters.seats import AnyParallelEnv, FixedSeats, SeatStep, check_parallel, mask_length
+from adapters.workers import WorkerGames
 
 EnvFactory = Callable[[], AnyParallelEnv]
 
@@ -29,19 +32,24 @@ class SuperSuitMatches:
     """`Matches` over one environment per game, each from a factory call of its own.
 
     Args:
-        factories: one per game, as `env_factory` makes them. They are called here.
+        factories: one per game, as `env_factory` makes them. They are called here, or in the workers.
         learners: as `FixedSeats` has it.
+        num_workers: 0 plays in this process, more in as many processes of their own (see `WorkerGames`).
 
     Raises:
-        ValueError: a factory gives no parallel environment, or one that another game already has; or what `FixedSeats` raises.
+        ValueError: a factory gives no parallel environment, or one that another game already has; or what `FixedSeats` and
+            `WorkerGames` raise.
     """
 
-    def __init__(self, factories: Sequence[EnvFactory], *, learners: int | Sequence[str] = 1) -> None:
-        self._games = SuperSuitGames(factories, learners=learners)
+    def __init__(self, factories: Sequence[EnvFactory], *, learners: int | Sequence[str] = 1, num_workers: int = 0) -> None:
+        make_games = partial(SuperSuitGames, learners=learners)
+        self._games: SuperSuitGames | WorkerGames
+        self._games = WorkerGames(make_games, factories, num_workers) if num_workers else make_games(factories)
         self.num_games = len(factories)
         self.seats = len(self._games.agents)
         self.num_learners = self._games.num_learners
         self.observation_space = self._games.observation_space
+        self.other_spaces: Sequence[gymnasium.Space[Any]] = ()
         self.action_space = self._games.action_space
         self.render_mode = self._games.render_mode
         self._agents = [self._games.agents] * self.num_games
@@ -73,7 +81,7 @@ class SuperSuitMatches:
             )
         return self
 
-    def observations(self) -> NDArray[Any]:
+    def observations(self) -> Observations:
         """(E, N, *obs) of the present turn, as `View` has it."""
         return self._present().observations
 
@@ -114,12 +122,12 @@ class SuperSuitMatches:
             raise RuntimeError("no game has begun: call reset() first")
         return self._turn
 
-    def _assemble(self, observations: NDArray[Any], rewards: NDArray[np.float32], infos: list[dict[str, Any]]) -> Turn:
+    def _assemble(self, observations: Observations, rewards: NDArray[np.float32], infos: list[dict[str, Any]]) -> Turn:
         """The rows that SuperSuit gives, game after game and seat after seat, as a Turn."""
         shape = (self.num_games, self.seats)
         terminated, truncated, active = (np.zeros(shape, dtype=np.bool_) for _ in range(3))
         restarted = np.zeros(self.num_games, dtype=np.bool_)
-        finals: list[NDArray[Any]] = []
+        finals: list[Observations] = []
         masks: dict[GameSeat, NDArray[np.int8]] = {}
         step_infos: dict[GameSeat, dict[str, Any]] = {}
         reset_infos: dict[GameSeat, dict[str, Any]] = {}
@@ -144,17 +152,22 @@ class SuperSuitMatches:
         for game in np.flatnonzero(restarted).tolist():
             self._agents[game] = tuple(reset_infos[game, seat]["agent"] for seat in range(self.seats))
         return Turn(
-            observations=observations.reshape(*shape, *observations.shape[1:]),
+            observations=map_arrays(lambda rows: rows.reshape(*shape, *rows.shape[1:]), observations),
             rewards=rewards.reshape(shape),
             terminated=terminated,
             truncated=truncated,
             active=active,
             restarted=restarted,
-            final_observations=np.stack(finals) if finals else np.empty((0, *observations.shape[1:]), observations.dtype),
+            final_observations=self._stack(finals),
             action_masks=self._mask_array(masks),
             infos=step_infos,
             reset_infos=reset_infos,
         )
+
+    def _stack(self, observations: list[Observations]) -> Observations:
+        """(K, *obs) of single observations."""
+        stacked: Observations = create_empty_array(self.observation_space, n=len(observations))
+        return concatenate(self.observation_space, observations, stacked) if observations else stacked
 
     def _mask_array(self, masks: dict[GameSeat, NDArray[np.int8]]) -> NDArray[np.int8] | None:
         """The masks of active seats in one array, all ones where there is none; None as long as no game ever gave any."""
@@ -203,7 +216,7 @@ class SuperSuitGames:
 
     def reset(
         self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]
-    ) -> tuple[NDArray[Any], list[dict[str, Any]]]:
+    ) -> tuple[Observations, list[dict[str, Any]]]:
         """Start all games anew; (rows, *obs) and an info per row. `ConcatVecEnv.reset` would seed with seed + i."""
         results = [
             venv.reset(seed=seed, options=option)
@@ -211,7 +224,7 @@ class SuperSuitGames:
         ]
         return self._venv.concat_obs([rows for rows, _ in results]), [info for _, infos in results for info in infos]
 
-    def step(self, actions: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float32], list[dict[str, Any]]]:
+    def step(self, actions: NDArray[Any]) -> tuple[Observations, NDArray[np.float32], list[dict[str, Any]]]:
         """Play one step; (rows, *action) -> (rows, *obs), (rows,) rewards and an info per row."""
         observations, rewards, _, _, infos = self._venv.step(actions)
         return observations, rewards, infos
@@ -252,7 +265,8 @@ def env_factory(env: AnyParallelEnv | Callable[..., AnyParallelEnv] | str, env_k
         ValueError: `env` is none of these or cannot be copied. The factory raises it if it does not know an argument.
     """
     if isinstance(env, str):
-        return _with_kwargs(lambda **kwargs: pettingzoo.make("parallel", env, **kwargs), env_kwargs)
+        registered = pettingzoo.spec("parallel", env)  # looked up here: a worker process has not registered what this one has
+        return _with_kwargs(lambda **kwargs: pettingzoo.make("parallel", registered, **kwargs), env_kwargs)
     if inspect.ismodule(env):
         raise ValueError(f"expected an environment or a function that makes one, got the module {env.__name__}: "
                          f"pass {env.__name__.rpartition('.')[2]}.parallel_env")  # fmt: skip

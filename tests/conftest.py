@@ -1,9 +1,20 @@
-"""Settings of all tests."""
+"""Settings and fixtures of all tests."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from hypothesis import settings
 
 # Numba compiles on first use, so examples have no deadline; the same examples on every run, so that a red one stays red.
 settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
 settings.load_profile("repeatable")
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A `tests.toys.Trained`: small models of every algorithm and their checkpoints."""
+    from tests.toys import Trained  # which loads torch
+
+    return Trained(tmp_path_factory.mktemp("checkpoints"))

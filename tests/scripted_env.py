@@ -135,6 +135,26 @@ class ScriptedEnv(ParallelEnv[str, Any, Any]):
             self.illegal_moves += sum(not self.mask(agent)[action] for agent, action in actions.items())
 
 
+class DictEnv(ScriptedEnv):
+    """The same, observed as a Dict of numbers, who the agent is, and a picture of the step."""
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        """The same for all."""
+        return spaces.Dict(
+            {
+                "numbers": super().observation_space(agent),
+                "me": spaces.Discrete(len(self.possible_agents)),
+                "picture": spaces.Box(0, 255, (1, 36, 36), np.uint8),
+            }
+        )
+
+    def _observe(self, agents: list[str], last_actions: dict[str, float]) -> dict[str, Any]:
+        numbers, picture = super()._observe(agents, last_actions), np.full((1, 36, 36), self.time, np.uint8)
+        return {
+            agent: {"numbers": numbers[agent], "me": self.possible_agents.index(agent), "picture": picture} for agent in agents
+        }
+
+
 SCRIPTS: dict[str, Sequence[Script]] = {
     "one by one": [{0: (2, "terminated"), 1: (3, "terminated"), 2: (5, "terminated"), 3: (5, "terminated")}],
     "last first": [{3: (1, "terminated"), 2: (2, "terminated"), 1: (4, "terminated"), 0: (6, "terminated")}],

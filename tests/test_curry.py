@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -47,23 +47,32 @@ class Backend:
     raw: Callable[[], ParallelEnv[str, Any, Any]]
     longest: int = 7  # steps of a game
     all_infos: bool = True  # those of every step, not of the last alone
+    made: list[CurryVecEnv] = field(default_factory=list)
 
     def __call__(self, opponent: Any = reply, **kwargs: Any) -> CurryVecEnv:
-        return self.make(opponent, **kwargs)
+        self.made.append(self.make(opponent, **kwargs))
+        return self.made[-1]
 
 
-def supersuit_backend(name: str) -> Backend:
+def at_most(num_workers: int, kwargs: dict[str, Any]) -> int:
+    return min(num_workers, kwargs.get("num_games", 8))
+
+
+def supersuit_backend(name: str, workers: int = 0) -> Backend:
     def raw() -> ScriptedEnv:
         return ScriptedEnv(SCRIPTS[name], render_mode="rgb_array")
 
-    return Backend(lambda opponent, **kwargs: make_sb3_env(opponent, env=raw, **kwargs), raw)
+    def make(opponent: Any, **kwargs: Any) -> CurryVecEnv:
+        return make_sb3_env(opponent, env=raw, num_workers=at_most(workers, kwargs), **kwargs)
+
+    return Backend(make, raw)
 
 
-def snake_backend(backend: Any) -> Backend:
+def snake_backend(backend: Any, workers: int = 0) -> Backend:
     rules = {"width": 7, "height": 7, "max_cycles": 12, "render_mode": "rgb_array"}
 
     def make(opponent: Any, **kwargs: Any) -> CurryVecEnv:
-        return make_sb3_env(opponent, backend=backend, env_kwargs=rules, **kwargs)
+        return make_sb3_env(opponent, backend=backend, env_kwargs=rules, num_workers=at_most(workers, kwargs), **kwargs)
 
     return Backend(make, lambda: snake_v0.parallel_env(**rules), longest=12, all_infos=backend == "supersuit")
 
@@ -72,12 +81,20 @@ BACKENDS = {
     **{f"scripted, {name}": lambda name=name: supersuit_backend(name) for name in SCRIPTS},
     "snake, supersuit": lambda: snake_backend("supersuit"),
     "snake, native": lambda: snake_backend("native"),
+    "scripted, mixed games, 2 workers": lambda: supersuit_backend("mixed games", workers=2),
+    "snake, supersuit, 2 workers": lambda: snake_backend("supersuit", workers=2),
 }
 
 
-@pytest.fixture(params=BACKENDS)
-def make_venv(request: pytest.FixtureRequest) -> Backend:
-    return BACKENDS[request.param]()
+SLOW = {"snake, supersuit, 2 workers"}  # each worker loads numba
+
+
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in BACKENDS])
+def make_venv(request: pytest.FixtureRequest) -> Iterator[Backend]:
+    backend = BACKENDS[request.param]()
+    yield backend
+    for venv in backend.made:
+        venv.close()
 
 
 @dataclass
@@ -212,8 +229,9 @@ def test_contract_5_the_same_seed_gives_the_same_trajectories(make_venv: Backend
 
 
 def test_contract_5_both_backends_play_the_same_games() -> None:
-    native, supersuit = (rollout(snake_backend(backend)(num_games=3, seed=9), 100) for backend in ("native", "supersuit"))
-    assert same(native, supersuit)
+    backends = snake_backend("native"), snake_backend("supersuit"), snake_backend("supersuit", workers=2)
+    native, *supersuit = (rollout(backend(num_games=3, seed=9), 100) for backend in backends)
+    assert all(same(native, other) for other in supersuit)
 
 
 def test_contract_5_games_differ_seeded_or_not(make_venv: Backend) -> None:
@@ -634,7 +652,7 @@ def test_a_model_saved_and_loaded_as_its_own_opponent(make_venv: Backend, tmp_pa
         ({"learners": []}, ValueError, "empty list"),
         ({"learners": "agent_0"}, ValueError, r"write \['agent_0'\]"),
         ({"learners": ["agent_7"]}, ValueError, "agent_7"),
-        ({"num_workers": 2}, NotImplementedError, "num_workers=2"),
+        ({"num_workers": 3}, ValueError, "num_workers must be <= num_games, got 3 workers for 2 games"),
         ({"num_workers": -1}, ValueError, "num_workers must be >= 0"),
         ({"num_workers": 2, "env": None}, ValueError, "native.*num_workers=2"),
         ({"backend": "native"}, ValueError, "native.*snake"),

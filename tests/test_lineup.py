@@ -92,6 +92,18 @@ def test_the_games_observations_are_not_handed_out_to_be_written_on():
     np.testing.assert_array_equal(games.array, before)
 
 
+def test_dict_observations_are_dicts_of_rows():
+    games, a, b = Games(), Scribe(1), Scribe(2)
+    numbers = games.array
+    games.array = {"where": numbers, "what": numbers[..., :1] * 10}
+    a.act = lambda observations, slots, masks: a.calls.append(observations) or np.full(len(slots), 1)
+    b.act = lambda observations, slots, masks: np.full(len(slots), 2)
+    actions = play(Lineup([a, b, a], games), games)
+    np.testing.assert_array_equal(a.calls[0]["where"], [[g, s] for g in range(4) for s in (1, 3)])
+    np.testing.assert_array_equal(a.calls[0]["what"], [[10 * g] for g in range(4) for s in (1, 3)])
+    np.testing.assert_array_equal(actions[:, 1:], np.tile([1001, 1002, 1001], (4, 1)))
+
+
 def test_distinct_opponents_act_once_each_on_their_own_seats():
     games, a, b = Games(), Scribe(1), Scribe(2)
     actions = play(Lineup([a, b, a], games), games)

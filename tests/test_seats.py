@@ -10,7 +10,7 @@ from gymnasium import spaces
 
 from adapters.matches import next_game
 from adapters.seats import FixedSeats, SeatStep, mask_length
-from tests.scripted_env import NUM_ACTIONS, SCRIPTS, ScriptedEnv
+from tests.scripted_env import NUM_ACTIONS, SCRIPTS, DictEnv, ScriptedEnv
 
 SEATS = [f"seat_{seat}" for seat in range(4)]
 
@@ -195,9 +195,25 @@ class DifferentActions(ScriptedEnv):
         return spaces.Discrete(9) if agent in ("agent_1", "agent_2") else super().action_space(agent)
 
 
-class DictObservations(ScriptedEnv):
+class NestedObservations(ScriptedEnv):
     def observation_space(self, agent: str) -> spaces.Space[Any]:
-        return spaces.Dict({"map": spaces.Box(0, 1, (3,)), "me": spaces.Discrete(3)})
+        return spaces.Dict({"map": spaces.Box(0, 1, (3,)), "more": spaces.Dict({"me": spaces.Discrete(3)})})
+
+
+class WithoutKeys(DictEnv):
+    def _observe(self, agents: list[str], last_actions: dict[str, float]) -> dict[str, Any]:
+        return {agent: {"me": 1} for agent in agents}
+
+
+class WithoutDict(DictEnv):
+    def _observe(self, agents: list[str], last_actions: dict[str, float]) -> dict[str, Any]:
+        return dict.fromkeys(agents, np.zeros(6))
+
+
+class OddPicture(DictEnv):
+    def _observe(self, agents: list[str], last_actions: dict[str, float]) -> dict[str, Any]:
+        seen = super()._observe(agents, last_actions)
+        return {agent: {**one, "picture": one["picture"][0]} for agent, one in seen.items()}
 
 
 class CountsFromOne(ScriptedEnv):
@@ -210,7 +226,7 @@ class CountsFromOne(ScriptedEnv):
     [
         (DifferentSpaces(), r"one observation space.*agent_2.*pad_observations_v0"),
         (DifferentActions(), r"one action space.*agent_1', 'agent_2.*pad_action_space_v0"),
-        (DictObservations(), r"observations must be of a Box.*Dict"),
+        (NestedObservations(), r"observations must be of a Box.*Dict"),
         (CountsFromOne(), r"count from 0"),
     ],
 )
@@ -306,6 +322,28 @@ def test_observations_of_another_shape_are_refused() -> None:
     seats.reset()
     with pytest.raises(ValueError, match=r"shape \(6,\).*got \(4,\)"):
         seats.step(still(seats))
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (WithoutKeys, r"'agent_0' must observe a dict of \['me', 'numbers', 'picture'\].*got \['me'\]"),
+        (WithoutDict, r"a dict of \['me', 'numbers', 'picture'\].*got ndarray"),
+        (OddPicture, r"'agent_0' at 'picture' must observe arrays of shape \(1, 36, 36\).*got \(36, 36\)"),
+    ],
+)
+def test_dict_observations_that_do_not_fit_their_space_are_refused(kind: type[DictEnv], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        FixedSeats(kind(), learners=["agent_0"]).reset()
+
+
+def test_dict_observations_are_copied_through_and_through() -> None:
+    seats = FixedSeats(DictEnv([{2: (1, "terminated")}]), learners=["agent_0"])
+    first, _ = seats.reset(seed=1)
+    later = [seats.step(still(seats))[0] for _ in range(3)]
+    assert [seen["seat_1"]["numbers"][1] for seen in [first, *later]] == [0, 1, 2, 3]
+    assert [seen["seat_1"]["picture"][0, 0, 0] for seen in [first, *later]] == [0, 1, 2, 3]
+    assert [seen["seat_2"]["picture"][0, 0, 0] for seen in [first, *later]] == [0, 1, 1, 1]
 
 
 def test_masks_of_another_length_are_refused() -> None:

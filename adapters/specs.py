@@ -1,0 +1,245 @@
+"""What a user writes for the opponents, and what it means: `frozen`, `mixture`, `resolve`.
+
+Importing this module loads neither torch nor Stable-Baselines3; resolving a checkpoint or a live model does.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import gymnasium
+
+from adapters.opponents import CallableOpponent, Opponent, PolicyOpponent
+from adapters.policies import find_checkpoint
+
+if TYPE_CHECKING:
+    import torch
+    from stable_baselines3.common.base_class import BaseAlgorithm
+    from stable_baselines3.common.policies import BasePolicy
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """A checkpoint or live model with settings of its own, see `frozen`; None leaves a setting to the environment."""
+
+    source: Any
+    deterministic: bool | None = None
+    device: torch.device | str | None = None
+    vecnormalize: str | os.PathLike[str] | None = None
+    name: str | None = None
+
+
+def frozen(
+    source: str | os.PathLike[str] | BaseAlgorithm | BasePolicy,
+    *,
+    deterministic: bool | None = None,
+    device: torch.device | str | None = None,
+    vecnormalize: str | os.PathLike[str] | None = None,
+    name: str | None = None,
+) -> Frozen:
+    """An opponent with settings of its own, wherever an opponent is named.
+
+        make_sb3_env(opponent=["gen3.zip", frozen("gen3.zip", deterministic=True), "greedy"])
+
+    Args:
+        source: the path of a checkpoint (a pickle: load only what you trust), or a live model or policy.
+        deterministic: play the likeliest action instead of sampling; None: as the environment has it.
+        device: where it predicts; None: as the environment has it.
+        vecnormalize: the file of the `VecNormalize` statistics that it was trained with (a pickle too), if it is not beside the
+            checkpoint under a name that is looked for.
+        name: what infos call it; None: the path, or the class of what is live.
+
+    Raises:
+        TypeError: source is neither.
+    """
+    if not isinstance(source, (str, os.PathLike)) and not _is_live(source):
+        raise TypeError(f"frozen() takes the path of an SB3 checkpoint or a live SB3 model or policy, got {_described(source)}")
+    return Frozen(source, deterministic, device, vecnormalize, name)
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Opponents that a seat is drawn from whenever a game restarts, see `mixture`.
+
+    Attributes:
+        members: who, as named by the user or as `Opponent`s.
+        shares: how likely each of them is; they add up to 1.
+        per: "game": the seats with this mixture get one opponent together; "seat": each gets its own.
+    """
+
+    members: tuple[Any, ...]
+    shares: tuple[float, ...]
+    per: Literal["game", "seat"]
+
+
+def mixture(weights: Mapping[Any, float], per: Literal["game", "seat"] = "game") -> Mixture:
+    """Opponents drawn anew for every game, for all enemy seats or as an entry of a list or dict of them by seat.
+
+        make_sb3_env(opponent=mixture({"greedy": 1, "gen2.zip": 1, "gen3.zip": 3}))
+        make_sb3_env(opponent=["survivor", "greedy", mixture({"gen2.zip": 1, "gen3.zip": 1})])
+
+    Args:
+        weights: by opponent, each whatever may stand for one seat, how often it plays in proportion to the others.
+        per: "game" seats one of them on all seats that have this mixture; "seat" draws for each seat by itself.
+
+    Raises:
+        ValueError: no weight is above zero, or one is negative or no number; or `per` is neither.
+        TypeError: weights is no mapping, or a mixture is in it.
+    """
+    if per not in ("game", "seat"):
+        raise ValueError(f'per must be "game" or "seat", got {per!r}')
+    if not isinstance(weights, Mapping):
+        raise TypeError(f"mixture() takes a dict of weights by opponent, got {_described(weights)}")
+    if any(isinstance(spec, Mixture) for spec in weights):
+        raise TypeError("a mixture cannot be part of a mixture: write its opponents with their weights into the outer one")
+    if wrong := {spec: weight for spec, weight in weights.items() if not (0 <= weight < math.inf)}:
+        raise ValueError(f"the weights of a mixture must be numbers >= 0, got {wrong}")
+    playing = {spec: weight for spec, weight in weights.items() if weight > 0}
+    if not playing:
+        raise ValueError(f"a mixture needs an opponent of a weight above 0, got {dict(weights)}")
+    total = math.fsum(playing.values())
+    return Mixture(tuple(playing), tuple(weight / total for weight in playing.values()), per)
+
+
+def resolve(
+    spec: Any,
+    *,
+    observation_space: gymnasium.Space[Any],
+    action_space: gymnasium.Space[Any],
+    make_bot: Callable[[str], Opponent],
+    device: torch.device | str = "auto",
+    deterministic: bool = False,
+    other_spaces: Sequence[gymnasium.Space[Any]] = (),
+) -> Opponent:
+    """The opponent that a user's word for it means.
+
+    Args:
+        spec: the path of an SB3 checkpoint (a string that ends in .zip, has a path separator or names a file, with or
+            without its .zip; or any PathLike), any other string as a bot's name, a live SB3 model or policy, either of
+            these `frozen` with settings of its own, a function on batches of observations, or an object that is an
+            `Opponent` already and is used as it is.
+        observation_space: what the learner sees; a function sees the same.
+        action_space: how the learner acts; a function acts the same.
+        make_bot: makes the bot of a name, and raises a ValueError that lists the names if there is none.
+        device: where policies run.
+        deterministic: whether policies play their likeliest action instead of sampling.
+        other_spaces: what else the games can show to a policy that was trained on it.
+
+    Raises:
+        FileNotFoundError: there is no such checkpoint.
+        TypeError: spec is none of these.
+        ValueError: the checkpoint cannot be used, or there is no such bot.
+    """
+    if isinstance(spec, str) and not _is_path(spec):
+        try:
+            return make_bot(spec)
+        except ValueError as error:
+            raise ValueError(f"{error} (a checkpoint's path would end in .zip)") from error
+    if isinstance(spec, Opponent) and not isinstance(spec, type):
+        return spec
+    if isinstance(spec, (Frozen, str, os.PathLike)) or _is_live(spec):
+        policy = spec if isinstance(spec, Frozen) else Frozen(spec)
+        return PolicyOpponent(
+            policy.source,
+            shown=[observation_space, *other_spaces],
+            deterministic=deterministic if policy.deterministic is None else policy.deterministic,
+            device=device if policy.device is None else policy.device,
+            vecnormalize=policy.vecnormalize,
+            name=policy.name,
+        )
+    if callable(spec) and not isinstance(spec, type):
+        return CallableOpponent(spec, observation_space=observation_space, action_space=action_space)
+    raise TypeError(
+        "opponent must be the path of an SB3 checkpoint, a bot's name, a live SB3 model or policy, frozen(...) of these, a "
+        "function f(observations) -> actions or an Opponent, or a mixture, list or dict of these for the seats; "
+        f"got {_described(spec)}"
+    )
+
+
+def resolve_seats(
+    spec: Any,
+    *,
+    enemy_agents: Sequence[str] | None,
+    num_enemies: int,
+    **settings: Any,
+) -> list[Opponent | Mixture]:
+    """Who is on each enemy seat; what is given twice is one object, so that it costs one forward pass.
+
+    Args:
+        spec: one spec for every seat, a list with one per enemy seat in seat order, or a dict by agent name; each what
+            `resolve` takes, or a `mixture` of such.
+        enemy_agents: the agents on the enemy seats, in seat order; None if learners are not named, so that agents change seats.
+        num_enemies: how many enemy seats there are.
+        settings: those of `resolve`.
+
+    Returns:
+        One entry per enemy seat; the members of mixtures are `Opponent`s.
+
+    Raises:
+        ValueError: a list of another length, a dict of other agents or without named learners; and as `resolve` does.
+    """
+    made: dict[Any, Opponent | Mixture] = {}
+
+    def make(one: Any) -> Any:
+        key = _identity(one)
+        if key not in made:
+            if isinstance(one, Mixture):
+                made[key] = replace(one, members=tuple(make(member) for member in one.members))
+            else:
+                made[key] = resolve(one, **settings)
+        return made[key]
+
+    return [make(one) for one in _by_seat(spec, enemy_agents, num_enemies)]
+
+
+def _by_seat(spec: Any, enemy_agents: Sequence[str] | None, num_enemies: int) -> list[Any]:
+    """One spec per enemy seat."""
+    if isinstance(spec, Mapping):
+        if enemy_agents is None:
+            raise ValueError(
+                "a dict of opponents by agent name needs learners given by name too, such as learners=['snake_0']; "
+                "give a list in enemy-seat order, or name the learners; for a dict of weights write mixture({...})"
+            )
+        missing, unknown = [a for a in enemy_agents if a not in spec], [a for a in spec if a not in enemy_agents]
+        if missing or unknown:
+            raise ValueError(
+                f"the dict of opponents must have exactly the enemy agents {list(enemy_agents)} as keys; "
+                f"missing {missing}, unknown {unknown}"
+            )
+        return [spec[agent] for agent in enemy_agents]
+    if isinstance(spec, (list, tuple)):
+        if len(spec) != num_enemies:
+            raise ValueError(f"a list of opponents must have {num_enemies} entries, one per enemy seat, got {len(spec)}")
+        return list(spec)
+    return [spec] * num_enemies
+
+
+def _is_live(spec: Any) -> bool:
+    from stable_baselines3.common.base_class import BaseAlgorithm
+    from stable_baselines3.common.policies import BasePolicy
+
+    return isinstance(getattr(spec, "_orig_mod", spec), (BaseAlgorithm, BasePolicy))
+
+
+def _is_path(text: str) -> bool:
+    separators = [separator for separator in (os.sep, os.altsep) if separator]
+    return text.endswith(".zip") or any(separator in text for separator in separators) or find_checkpoint(text) is not None
+
+
+def _identity(spec: Any) -> Any:
+    """Equal for specs that mean the same opponent."""
+    if isinstance(spec, str) and not _is_path(spec):
+        return spec
+    policy = spec if isinstance(spec, Frozen) else Frozen(spec)
+    source = policy.source
+    is_file = isinstance(source, (str, os.PathLike))
+    return replace(policy, source=(find_checkpoint(source) or Path(source)).absolute() if is_file else id(source))
+
+
+def _described(thing: Any) -> str:
+    return f"the class {thing.__name__}" if isinstance(thing, type) else f"{type(thing).__name__}: {thing!r:.80}"
