@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import literal_unroll, njit
 from numpy.typing import NDArray
 
 from snake_pz import observations
-from snake_pz.dynamics import reset_games, rule_codes, settle_ranks, step_games, write_masks
-from snake_pz.observations import write_observations
+from snake_pz.codes import rule_codes
+from snake_pz.dynamics import settle_ranks, step_games
+from snake_pz.observations import write_masks, write_observations
 from snake_pz.rewards import RewardWeights, pay, write_rewards
 from snake_pz.rules import Rules
+from snake_pz.starts import reset_games
 from snake_pz.state import SnakeState
 
 
@@ -26,6 +28,16 @@ def _turn(
     pay(s, weights, rewards)
     write_observations(s, r, encoding, rows, views)
     write_masks(s, r, relative, rows, masks)
+
+
+@njit(cache=True, nogil=True)
+def _copy(s: Any, sources: Any, targets: Any) -> None:
+    for array in literal_unroll(s):
+        width = array.size // array.shape[0]
+        flat = array.reshape(array.shape[0], width)
+        for b in range(sources.shape[0]):
+            for k in range(width):
+                flat[targets[b], k] = flat[sources[b], k]
 
 
 _NO_SEEDS = np.zeros(0, np.uint64)
@@ -161,6 +173,23 @@ class SnakeEngine:
     def save(self, rows: NDArray[np.intp] | None = None) -> SnakeState:
         """A copy of these games (None: all), random streams included."""
         return self.state.map(lambda array: array.copy() if rows is None else array[rows])
+
+    def copy(self, sources: NDArray[np.intp], targets: NDArray[np.intp]) -> None:
+        """Copy games within the batch, random streams included: targets[i] becomes what sources[i] is. For tree search.
+
+        Args:
+            sources: (B,) rows.
+            targets: (B,) rows, none of them a source.
+
+        Raises:
+            ValueError: not one source per target, or a row that is none.
+        """
+        if len(sources) != len(targets):
+            raise ValueError(f"copy needs one source per target, got {len(sources)} and {len(targets)}")
+        for rows in (sources, targets):
+            if len(rows) and (rows.min() < 0 or rows.max() >= self.num_games):
+                raise ValueError(f"rows must be from 0 to {self.num_games - 1}, got {rows.min()} to {rows.max()}")
+        _copy(self.state, sources, targets)
 
     def load(self, saved: SnakeState, rows: NDArray[np.intp] | None = None) -> None:
         """Put saved games into these rows (None: all).
