@@ -113,7 +113,7 @@ def _move(s: Any, r: Any, actions: Any) -> None:
                     cause[e, i] = REVERSE
                     continue
             cell = r.neighbours[body[e, i, heads[e, i]], direction]
-            grows = r.growth == SAME_TURN and cell >= 0 and food[e, cell] > 0
+            grows = r.growth == SAME_TURN and cell >= 0 and food[e, cell] > 0 and length[e, i] < ring_mask
             if not grows:
                 _drop_tail(body, heads, length, occupancy, e, i)
             heads[e, i] = (heads[e, i] + 1) & ring_mask

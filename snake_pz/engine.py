@@ -77,9 +77,9 @@ class SnakeEngine:
                 the same game; None: each row goes on with its own stream of seeds.
 
         Raises:
-            ValueError: not one seed per row, or a seed out of range.
+            ValueError: a row that is none, not one seed per row, or a seed out of range.
         """
-        rows = self._all if rows is None else np.asarray(rows, np.intp)
+        rows = self._rows(rows)
         if seeds is None:
             numbers = _NO_SEEDS
         else:
@@ -97,7 +97,8 @@ class SnakeEngine:
 
         Args:
             actions: (E, N) integers, absolute directions 0 up, 1 right, 2 down, 3 left; entries of snakes that are out are
-                ignored. Not checked beyond the shape: a batch is stepped millions of times a second.
+                ignored. Not checked beyond the shape, for a batch is stepped millions of times a second: another number is an invalid
+                move, see `Rules.invalid_move`.
 
         Raises:
             ValueError: another shape.
@@ -140,7 +141,7 @@ class SnakeEngine:
         if out is None:
             shape = observations.observation_space(self.rules, observation).shape
             out = np.zeros((*self.state.alive.shape, *shape), np.uint8)
-        observations.observe(self.state, self._codes, observation, self._all if rows is None else rows, out)
+        observations.observe(self.state, self._codes, observation, self._rows(rows), out)
         return out
 
     def action_masks(
@@ -149,7 +150,7 @@ class SnakeEngine:
         """(E, N, A) int8 masks of the next action, 1 where the move does not surely kill; see `dynamics.write_masks`."""
         if out is None:
             out = np.ones((*self.state.alive.shape, int(observations.action_space(actions).n)), np.int8)
-        write_masks(self.state, self._codes, actions == "relative", self._all if rows is None else rows, out)
+        write_masks(self.state, self._codes, actions == "relative", self._rows(rows), out)
         return out
 
     def rewards(self, weights: RewardWeights, out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
@@ -161,7 +162,16 @@ class SnakeEngine:
 
     def settle_ranks(self, rows: NDArray[np.intp] | None = None) -> None:
         """Place the living of these games (None: all) by length, as if they ended now: what a truncated game counts as."""
-        settle_ranks(self.state, self._all if rows is None else rows)
+        settle_ranks(self.state, self._rows(rows))
+
+    def _rows(self, rows: NDArray[np.intp] | None) -> NDArray[np.intp]:
+        """Games as the kernels take them, which check nothing: a row that is none would be written into foreign memory."""
+        if rows is None:
+            return self._all
+        rows = np.asarray(rows)
+        if rows.dtype == np.bool_ or (rows.size and not 0 <= rows.min() <= rows.max() < self.num_games):
+            raise ValueError(f"rows must be numbers of games, 0 to {self.num_games - 1}, got {rows.tolist()}")
+        return rows.astype(np.intp, copy=False)
 
     def game(self, row: int) -> SnakeEngine:
         """One game of this batch as an engine of its own, on the same memory: what happens to one happens to the other."""
@@ -186,10 +196,7 @@ class SnakeEngine:
         """
         if len(sources) != len(targets):
             raise ValueError(f"copy needs one source per target, got {len(sources)} and {len(targets)}")
-        for rows in (sources, targets):
-            if len(rows) and (rows.min() < 0 or rows.max() >= self.num_games):
-                raise ValueError(f"rows must be from 0 to {self.num_games - 1}, got {rows.min()} to {rows.max()}")
-        _copy(self.state, sources, targets)
+        _copy(self.state, self._rows(sources), self._rows(targets))
 
     def load(self, saved: SnakeState, rows: NDArray[np.intp] | None = None) -> None:
         """Put saved games into these rows (None: all).

@@ -50,8 +50,9 @@ class Rules:
     """`wall`: a head that leaves the board dies. `wrap`: it comes in on the other side."""
     growth: Growth = "same_turn"
     """`same_turn`: the tail stays on the turn of eating. `next_turn`: the tail moves on and its new cell is then doubled, so
-    that it stays on the turn after. `every_turn`: as `next_turn`, and after each turn every tail is doubled that is not so
-    already, every snake is in full health and the food that nobody ate is gone."""
+    that it stays on the turn after; a snake of one dies of it, its tail being where its head is. `every_turn`: as `next_turn`,
+    and after each turn every tail is doubled that is not so already, every snake is in full health and the food that nobody
+    ate is gone."""
     max_length: int | None = None
     """A longer snake loses its tail as it moves. None: no such limit."""
     head_to_head: HeadToHead = "longest_survives"

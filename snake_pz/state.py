@@ -46,7 +46,7 @@ class Position(NamedTuple):
 class SnakeState(NamedTuple):
     """Everything there is to know of E games, random streams included. Arrays are C-contiguous and written in place."""
 
-    body: NDArray[np.int16]  # (E, N, L) ring buffer of cells; segment k is [(head - k) % L], OFF_BOARD for a head outside
+    body: NDArray[np.int16]  # (E, N, L) ring of at most L - 1 cells; segment k is [(head - k) % L], OFF_BOARD: head outside
     head: NDArray[np.int32]  # (E, N) ring index of the head
     length: NDArray[np.int32]  # (E, N) segments; a dead snake keeps its last
     length_before: NDArray[np.int32]  # (E, N) before this turn

@@ -67,7 +67,7 @@ def random_position(random: Random, rules: Rules, *, overlapping: bool = False) 
     return Position(
         bodies=bodies,
         food=[cell for k, cell in enumerate(food) if food[:k].count(cell) < 3],
-        health=[random.choice([1, 1, 2, 3, rules.max_health]) if rules.max_health >= 3 else 1 for _ in bodies],
+        health=[min(random.choice([0, 1, 1, 2, 3, 100, 100]), rules.max_health) for _ in bodies],
         hazards=_some_cells(random, rules, 4) * random.choice([1, 1, 2, 4]),
         headings=[heading for _, heading in walks],
         turn=random.choice([0, 1, 11]),

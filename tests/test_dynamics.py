@@ -116,6 +116,8 @@ CASES = [
     Case("following a head of length 1", "22 12 | 32", "RU", "- -"),
     Case("following a head of length 2", "22 12 | 32 33", "RU", "body -", "1 -"),
     Case("a body and a head on one cell", "23 24 25 26 | 32 22 12 02 | 21 20", "URD", "body - body", "1 - 1"),
+    Case("in two equally long bodies on one cell", "12 02 03 | 42 32 22 21 | 21 22 23 24", "RRU", "body - -", "- - -"),
+    Case("in two bodies on one cell", "12 02 03 | 42 32 22 21 | 21 22 23 24 25", "RRU", "body - -", "2 - -"),
     Case("into one that dies at a wall", "23 24 25 | 02 12 22 32", "UL", "- wall"),
     Case("into one that dies at a wall and blocks", "23 24 25 | 02 12 22 32", "UL", "body wall", "1 -", rules=ALL_BLOCK),
     Case("into one that starves", "23 24 25 | 42 32 22 12", "UR", "- starvation", healths="9 1"),
@@ -178,6 +180,8 @@ CASES = [
     Case("a hazard that is none", "32 22 12", "R", "-", hazards="42", healths="2"),
     Case("a hazard without hunger", "32 22 12", "R", "hazard", hazards="42", healths="14", rules=BURNS | {"hunger": "none"}),
     Case("without hunger", "32 22 12", "R", "-", healths="1", rules={"hunger": "none"}),
+    Case("at health 0 without hunger", "32 22 12", "R", "-", healths="0", rules={"hunger": "none"}),
+    Case("at health 0 where hazards are", "32 22 12", "R", "starvation", healths="0", rules={"hunger": "none"} | BURNS),
     Case("a reversal is not burnt", "32 22 12", "L", "reverse", hazards="32 22", healths="2", rules=BURNS | DIES),
 ]
 
@@ -303,8 +307,8 @@ def test_a_turn_from_any_position(rules: Rules, seed: int) -> None:
     one_turn(rules, seed, 12, overlapping=False)
 
 
-@given(random_rules(min_side=2, max_side=5), seeds)
-@settings(max_examples=60)
+@given(random_rules(min_side=4, max_side=5, num_snakes=6, start_length=1), seeds)
+@settings(max_examples=80)
 def test_a_turn_from_overlapping_bodies(rules: Rules, seed: int) -> None:
     one_turn(rules, seed, 12, overlapping=True)
 
@@ -388,8 +392,8 @@ def spawned(rules: Rules, position: Position, actions: list[int], games: int, fi
 
 
 def assert_uniform(counts: np.ndarray, pieces: int) -> None:
-    """Pearson's chi-square, five standard deviations from its mean at most. Pieces of one game lie on different cells, which
-    makes it smaller, so there is a lower bound for single pieces only."""
+    """Pearson's chi-square, at most five standard deviations above its mean. Pieces of one game lie on different cells, which
+    only makes it smaller."""
     expected = pieces / counts.size
     freedom = counts.size - 1
     statistic = ((counts - expected) ** 2 / expected).sum()
@@ -412,6 +416,16 @@ def test_several_pieces_are_uniform_and_on_different_cells() -> None:
     counts = spawned(rules, Position(bodies=[[(2, 2)]]), [0], 5_000)
     assert counts.sum() == 30_000
     assert_uniform(np.delete(counts, 1 * 5 + 2), 30_000)
+
+
+def test_pairs_of_pieces_are_uniform_on_a_nearly_full_board() -> None:
+    rules = Rules(width=5, height=5, num_snakes=1, start_length=1, food_initial=0, food_minimum=2)
+    path = [(x if y % 2 == 0 else 4 - x, y) for y in range(5) for x in range(5)]
+    engine = engine_at(rules, [Position(bodies=[path[:22][::-1]], seed=k) for k in range(6_000)])
+    engine.step(np.ones((6_000, 1), int))  # on along the path, so that its two last cells and its first one are free
+    pairs = [tuple(np.flatnonzero(food)) for food in engine.state.food]
+    assert len(set(pairs)) == 3
+    assert_uniform(np.array([pairs.count(pair) for pair in set(pairs)]), 6_000)
 
 
 def test_food_of_one_game_is_uniform_over_its_turns() -> None:
@@ -476,6 +490,20 @@ def test_a_board_that_fills_up(growth: str, food_minimum: int) -> None:
     assert games[0].food == ([] if growth == "same_turn" else games[0].food)
 
 
+@pytest.mark.parametrize("growth", ["same_turn", "next_turn"])
+def test_a_body_grows_as_long_as_its_ring_has_room(growth: str) -> None:
+    """Only a body set up in a heap gets that long."""
+    rules = Rules.classic(width=7, height=2, num_snakes=1, start_length=1, growth=growth, food_initial=0, food_minimum=0)
+    path = [(x, 0) for x in range(7)] + [(x, 1) for x in range(6, -1, -1)]
+    engine = engine_at(rules, [Position(bodies=[path[:1] * 14], food=path[1:], headings=[1])])
+    for direction in [1] * 6 + [2] + [3] * 6:
+        engine.step(np.array([[direction]]))
+        check_consistent(engine.state, rules, played=False)
+    assert engine.state.alive.all()
+    assert engine.state.length[0, 0] == engine.state.body.shape[2] - 1
+    assert engine.state.food_count.tolist() == [0]
+
+
 def test_food_fills_a_board_and_no_more() -> None:
     rules = Rules(width=6, height=3, num_snakes=2, food_initial=100, food_minimum=100)
     engine = SnakeEngine(rules, 5, seed=1)
@@ -522,7 +550,12 @@ def check_start(rules: Rules, games: int, seed: int) -> None:
                 assert abs(ahead[0] - behind[0]) + abs(ahead[1] - behind[1]) == 1
             if len(snake.body) > 1 and min(rules.width, rules.height) > 2:
                 assert beside(rules, snake.body[1], snake.heading) == snake.body[0]
-    engine.step(np.array([follow_the_ring(rules, game) for game in before]))
+    actions = [follow_the_ring(rules, game) for game in before]
+    for row, game in enumerate(before):
+        for snake, direction in zip(game.snakes, actions[row], strict=True):
+            x, y = beside(rules, snake.body[0], direction)
+            assert state.occupancy[row, y * rules.width + x] == 0, "two snakes start without a free cell between them"
+    engine.step(np.array(actions))
     assert state.alive.all(), "a snake cannot survive its first move"
 
 
@@ -531,7 +564,7 @@ def check_start(rules: Rules, games: int, seed: int) -> None:
 @example(Rules(width=2, height=2, num_snakes=1, reverse="dies"), 0)
 @example(Rules(width=4, height=4, num_snakes=4, reverse="dies"), 0)
 @example(Rules(width=64, height=3, num_snakes=30, reverse="dies"), 0)
-@example(Rules(width=15, height=14, num_snakes=11, start_length=4, reverse="dies"), 0)
+@example(Rules(width=16, height=16, num_snakes=22, start_length=1, reverse="dies"), 0)
 @example(Rules(width=8, height=29, num_snakes=116, start_length=1, reverse="dies"), 0)
 def test_every_snake_can_survive_its_first_move(rules: Rules, seed: int) -> None:
     check_start(rules, 3, seed)
@@ -594,6 +627,27 @@ def test_starts_are_shuffled() -> None:
         assert_uniform(counts[counts > 0], 4_000)
         assert (counts > 0).sum() == 24, "the ring near the third line of 11x11"
         assert_uniform(np.bincount(engine.state.heading[:, snake], minlength=4), 4_000)
+    ring = engine.rules.rings()[2]
+    necks = np.array([[body_cells(engine.state, game, snake)[1] for snake in range(4)] for game in range(4_000)])
+    clockwise = np.array(
+        [
+            [ring.index(head) == (ring.index(neck) + 1) % 24 for head, neck in zip(*pair, strict=True)]
+            for pair in zip(heads, necks, strict=True)
+        ]
+    )
+    assert (clockwise == clockwise[:, :1]).all(), "all in one direction, or they would meet"
+    assert_uniform(np.bincount(clockwise[:, 0], minlength=2), 4_000)
+
+
+def test_the_order_around_the_board_is_shuffled() -> None:
+    engine = SnakeEngine(Rules.classic(), 6_000, seed=0)
+    engine.reset()
+    ring = engine.rules.rings()[2]
+    places = [[ring.index(body_cells(engine.state, game, snake)[0]) for snake in range(4)] for game in range(6_000)]
+    orders = [tuple(np.argsort([(place - game[0]) % len(ring) for place in game])) for game in places]
+    counts = [orders.count(order) for order in set(orders)]
+    assert len(counts) == 6, "who follows the first snake, and who follows next"
+    assert_uniform(np.array(counts), 6_000)
 
 
 def test_ranks_killers_and_events_are_forgotten_on_reset() -> None:

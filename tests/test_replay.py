@@ -80,7 +80,7 @@ def test_bad_copies_are_refused() -> None:
     with pytest.raises(ValueError, match="one source per target, got 1 and 2"):
         engine.copy(np.array([0]), np.array([1, 2]))
     for rows in ([0, 3], [0, -1]):
-        with pytest.raises(ValueError, match="rows must be from 0 to 2"):
+        with pytest.raises(ValueError, match="rows must be numbers of games, 0 to 2"):
             engine.copy(np.array(rows), np.array([1, 2]))
 
 
