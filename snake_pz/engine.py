@@ -97,8 +97,8 @@ class SnakeEngine:
 
         Args:
             actions: (E, N) integers, absolute directions 0 up, 1 right, 2 down, 3 left; entries of snakes that are out are
-                ignored. Not checked beyond the shape, for a batch is stepped millions of times a second: another number is an invalid
-                move, see `Rules.invalid_move`.
+                ignored. Not checked beyond the shape, for a batch is stepped millions of times a second: another number
+                is an invalid move, see `Rules.invalid_move`.
 
         Raises:
             ValueError: another shape.
@@ -117,7 +117,7 @@ class SnakeEngine:
         masks: NDArray[np.int8],
         rewards: NDArray[np.float32],
     ) -> None:
-        """`step`, `rewards`, `observe` and `action_masks` of all games in one call, for those who need all four at once.
+        """`step`, `rewards`, `observe` and `action_masks` of all games in one call, for those who need all four.
 
         With few games the calls cost more than the work.
         """
