@@ -103,9 +103,7 @@ class SnakeEngine:
         Raises:
             ValueError: another shape.
         """
-        if actions.shape != self.state.alive.shape:
-            raise ValueError(f"actions must have shape {self.state.alive.shape} (games, snakes), got {actions.shape}")
-        step_games(self.state, self._codes, actions)
+        step_games(self.state, self._codes, self._directions(actions))
 
     def turn(
         self,
@@ -122,6 +120,7 @@ class SnakeEngine:
         With few games the calls cost more than the work.
         """
         encoding, relative = observations.OBSERVATIONS.index(observation), action_set == "relative"
+        actions = self._directions(actions)
         _turn(self.state, self._codes, actions, weights.codes, encoding, relative, self._all, views, masks, rewards)
 
     def observe(
@@ -164,6 +163,13 @@ class SnakeEngine:
         """Place the living of these games (None: all) by length, as if they ended now: what a truncated game counts as."""
         settle_ranks(self.state, self._rows(rows))
 
+    def _directions(self, actions: NDArray[Any]) -> NDArray[np.int8]:
+        """(E, N) actions as the kernels take them; a kernel is compiled anew for every other type."""
+        actions = np.asarray(actions)
+        if actions.shape != self.state.alive.shape:
+            raise ValueError(f"actions must have shape {self.state.alive.shape} (games, snakes), got {actions.shape}")
+        return actions if actions.dtype == np.int8 else actions.clip(-1, 4).astype(np.int8)
+
     def _rows(self, rows: NDArray[np.intp] | None) -> NDArray[np.intp]:
         """Games as the kernels take them, which check nothing: a row that is none would be written into foreign memory."""
         if rows is None:
@@ -174,7 +180,12 @@ class SnakeEngine:
         return rows.astype(np.intp, copy=False)
 
     def game(self, row: int) -> SnakeEngine:
-        """One game of this batch as an engine of its own, on the same memory: what happens to one happens to the other."""
+        """One game of this batch as an engine of its own, on the same memory: what happens to one happens to the other.
+
+        Raises:
+            ValueError: there is no such game.
+        """
+        self._rows(np.array([row]))
         one = copy.copy(self)
         one.num_games, one._all = 1, np.arange(1)
         one.state = self.state.map(lambda array: array[row : row + 1])

@@ -93,6 +93,8 @@ def observe(state: SnakeState, codes: RuleCodes, name: str, rows: NDArray[np.int
         out: (E, N, *shape of `observation_space`). What a snake sees that died on an earlier turn is left as it is, so that a
             buffer used again repeats its last view.
     """
+    if name not in OBSERVATIONS:
+        raise ValueError(f"observation must be one of {', '.join(map(repr, OBSERVATIONS))}, got {name!r}")
     write_observations(state, codes, OBSERVATIONS.index(name), rows, out)
 
 

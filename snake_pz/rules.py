@@ -234,7 +234,8 @@ class Rules:
     def rings(self) -> list[list[int]]:
         """The board's concentric rectangles that are closed paths, outermost first, each as flat cells in clockwise order.
 
-        Snakes start along these, equally spaced, so that on a square board two or four of them see the same game.
+        Snakes start along these, equally spaced, so that on a square board two or four of them that fit on one see the same
+        game.
         """
         rings = []
         for inset in range(min(self.width, self.height) // 2):
