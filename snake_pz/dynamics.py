@@ -20,6 +20,7 @@ from snake_pz.codes import (
     BY_LENGTH,
     COLLIDED,
     DIES,
+    DOWN,
     EVERY_TURN,
     FIRST_EATS,
     HEALTH,
@@ -27,6 +28,7 @@ from snake_pz.codes import (
     NO_HUNGER,
     NONE,
     ONE_ALWAYS,
+    RIGHT,
     SAME_TURN,
     SEGMENT,
     STRAIGHT,
@@ -52,12 +54,15 @@ def _begin(s: Any) -> None:
 @njit(cache=True, nogil=True)
 def _straight_on(neighbours: Any, body: Any, heads: Any, length: Any, e: Any, i: Any) -> Any:
     """The direction from the second segment through the head; up where these coincide or there is but one."""
+    found = UP
     if length[e, i] >= 2:
-        neck = body[e, i, (heads[e, i] - 1) & (body.shape[2] - 1)]
+        head, neck = body[e, i, heads[e, i]], body[e, i, (heads[e, i] - 1) & (body.shape[2] - 1)]
         for direction in range(4):
-            if neighbours[neck, direction] == body[e, i, heads[e, i]]:
-                return direction
-    return UP
+            if neighbours[neck, direction] == head:
+                found = direction
+                if (head > neck) == (direction == RIGHT or direction == DOWN):  # across no seam; at two cells a side both fit
+                    break
+    return found
 
 
 @njit(cache=True, nogil=True)
@@ -113,7 +118,13 @@ def _move(s: Any, r: Any, actions: Any) -> None:
                     cause[e, i] = REVERSE
                     continue
             cell = r.neighbours[body[e, i, heads[e, i]], direction]
-            grows = r.growth == SAME_TURN and cell >= 0 and food[e, cell] > 0 and length[e, i] < ring_mask
+            meal = cell >= 0 and food[e, cell] > 0
+            if meal and r.contested_food == FIRST_EATS:
+                for j in range(i):
+                    if s.ate[e, j] and body[e, j, heads[e, j]] == cell:
+                        meal = False
+                s.ate[e, i] = meal
+            grows = r.growth == SAME_TURN and meal and length[e, i] < ring_mask
             if not grows:
                 _drop_tail(body, heads, length, occupancy, e, i)
             heads[e, i] = (heads[e, i] + 1) & ring_mask
@@ -122,11 +133,6 @@ def _move(s: Any, r: Any, actions: Any) -> None:
             heading[e, i] = direction
             if cell >= 0:
                 occupancy[e, cell] += 1
-            if grows and r.contested_food == FIRST_EATS:
-                s.ate[e, i] = True
-                s.health[e, i] = r.max_health
-                s.food_count[e] -= food[e, cell]
-                food[e, cell] = 0
             if r.own_body == AT_ONCE and cell >= 0 and _in_body(body, heads, length, e, i, cell):
                 cause[e, i] = SELF
                 s.killer[e, i] = i
@@ -172,14 +178,16 @@ def _hazard(s: Any, r: Any) -> None:
 
 @njit(cache=True, nogil=True)
 def _eat(s: Any, r: Any) -> None:
-    """Every head on food eats, several heads on one piece all do; a starving snake is saved by it."""
+    """Every head on food eats, or of several on one piece the one that took it as it moved; a starving snake is saved by it."""
     alive, cause, body, heads, food, ate = s.alive, s.cause, s.body, s.head, s.food, s.ate
     for e in range(alive.shape[0]):
         if s.over[e]:
             continue
         eaten = False
         for i in range(alive.shape[1]):
-            if not alive[e, i] or cause[e, i] != ALIVE:
+            if ate[e, i]:
+                eaten = True
+            if not alive[e, i] or cause[e, i] != ALIVE or (r.contested_food == FIRST_EATS and not ate[e, i]):
                 continue
             cell = body[e, i, heads[e, i]]
             if cell < 0 or food[e, cell] == 0:
@@ -326,6 +334,8 @@ def _shrink(s: Any, r: Any) -> None:
             right -= side == 1
             top += side == 2
             bottom -= side == 3
+            if left >= right or top >= bottom:
+                break
         for y in range(r.height):
             for x in range(r.width):
                 s.hazard[e, y * r.width + x] = x < left or x >= right or y < top or y >= bottom

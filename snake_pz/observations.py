@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from snake_pz.codes import DIES, HEALTH, STRAIGHT, RuleCodes
+from snake_pz.codes import AT_ONCE, DIES, HEALTH, SAME_TURN, SEGMENT, STRAIGHT, RuleCodes
 from snake_pz.rules import Rules
 from snake_pz.state import SnakeState
 
@@ -307,8 +307,17 @@ def write_observations(s: Any, r: Any, encoding: Any, rows: Any, out: Any) -> No
 
 
 @njit(cache=True, nogil=True)
+def _leaving(body: Any, heads: Any, length: Any, e: Any, i: Any, cell: Any, last: Any) -> Any:
+    """How many of a snake's last segments lie on the cell."""
+    found = 0
+    for k in range(max(length[e, i] - last, 0), length[e, i]):
+        found += body[e, i, (heads[e, i] - k) & (body.shape[2] - 1)] == cell
+    return found
+
+
+@njit(cache=True, nogil=True)
 def write_masks(s: Any, r: Any, relative: Any, rows: Any, out: Any) -> Any:
-    """Which moves do not surely kill: into the wall, into a segment that cannot leave, out of health, a reversal that dies.
+    """Which moves do not surely kill: into the wall, a segment that cannot leave, hunger or hazards, a reversal that dies.
 
     A move is judged as it would be executed: a reversal that goes straight counts as straight. All ones if every move dies
     or the snake is out.
@@ -320,8 +329,8 @@ def write_masks(s: Any, r: Any, relative: Any, rows: Any, out: Any) -> Any:
         rows: (B,) games.
         out: (E, N, A) int8, written for these games.
     """
-    ring_mask = s.body.shape[2] - 1
     for e in rows:
+        shortened = r.hunger == SEGMENT and (s.turn[e] + 1) % r.hunger_every == 0
         for i in range(s.alive.shape[1]):
             some = False
             for action in range(out.shape[2]):
@@ -345,11 +354,17 @@ def write_masks(s: Any, r: Any, relative: Any, rows: Any, out: Any) -> Any:
                 leaving = 0
                 if s.occupancy[e, cell] > 0:
                     for j in range(s.alive.shape[1]):
-                        if s.alive[e, j] and s.body[e, j, (s.head[e, j] - s.length[e, j] + 1) & ring_mask] == cell:
-                            leaving += 1
+                        if not s.alive[e, j]:
+                            continue
+                        last = 1
+                        if j != i or r.own_body != AT_ONCE:
+                            last += shortened + (max(s.length[e, j] - r.max_length, 0) if r.max_length > 0 else 0)
+                        leaving += _leaving(s.body, s.head, s.length, e, j, cell, last)
                 food = s.food[e, cell] > 0
                 health = s.health[e, i] - (1 if r.hunger == HEALTH else 0) - r.hazard_damage * s.hazard[e, cell]
                 starves = health <= 0 and not food and r.uses_health
+                if shortened and s.length[e, i] == 1 and not (food and r.growth == SAME_TURN and r.max_length != 1):
+                    starves = True
                 if s.occupancy[e, cell] > leaving or starves:
                     out[e, i, action] = 0
                     continue

@@ -52,7 +52,7 @@ class Rules:
     """`same_turn`: the tail stays on the turn of eating. `next_turn`: the tail moves on and its new cell is then doubled, so
     that it stays on the turn after; a snake of one dies of it, its tail being where its head is. `every_turn`: as `next_turn`,
     and after each turn every tail is doubled that is not so already, every snake is in full health and the food that nobody
-    ate is gone."""
+    ate is gone. A snake of one has no tail to double."""
     max_length: int | None = None
     """A longer snake loses its tail as it moves. None: no such limit."""
     head_to_head: HeadToHead = "longest_survives"
@@ -61,7 +61,7 @@ class Rules:
     """Who is responsible for a death if several are and none is longest. `nobody`, or the one with the `lowest_index`."""
     own_body: OwnBody = "with_others"
     """When a head in its own body is judged. `with_others`: with the other collisions. `at_once`: as it moves, before hunger
-    shortens it, and its body does not stop anybody."""
+    shortens it, and it counts as one that dies by its move."""
     reverse: Reverse = "straight"
     """A move opposite to the last executed one. `straight`: the snake goes straight on. `dies`: it is removed before it moves.
     `is_a_move`: its head goes there, into its own neck if it is three long or longer. A curled up snake that has not moved yet
@@ -71,7 +71,7 @@ class Rules:
     snake is removed before it moves. The environment refuses such moves."""
     dying_block: DyingBlock = "collided"
     """Which bodies of snakes that die this turn still stop a head. `collided`: of those that die by collision, head-on
-    included; the bodies of those that die at a wall, of hunger, in a hazard or by reversing are gone. `all`: all of them."""
+    included; the bodies of those that die at a wall, of hunger, in a hazard or by their move are gone. `all`: all of them."""
     food_initial: int = 3
     """Pieces of food on the board at the start (fewer if there are fewer free cells)."""
     food_minimum: int = 3
@@ -79,9 +79,9 @@ class Rules:
     food_chance: float = 0.0
     """Probability, 0 to 1, that one more piece appears on a turn that needed none for the minimum."""
     food_near_heads: bool = True
-    """Whether food may appear right beside a head, seams not counted."""
+    """Whether food may appear, after a turn, right beside a head, seams not counted."""
     contested_food: ContestedFood = "all_eat"
-    """Several heads on one piece. `all_eat`, or the one with the `lowest_index` does, and the others lose their tails."""
+    """Several heads on one piece. `all_eat`, or the one with the `lowest_index` takes it, be it one that dies at once."""
     hunger: Hunger = "health"
     """`none`. `health`: one unit a turn, full again on eating, dead at 0. `segment`: a tail every `hunger_every` turns, dead
     when nothing is left."""
@@ -122,7 +122,7 @@ class Rules:
             raise ValueError(f"food_chance must be between 0 and 1, got {self.food_chance}")
         if not isinstance(self.food_near_heads, bool):
             raise ValueError(f"food_near_heads must be True or False, got {self.food_near_heads!r}")
-        if self.start == "battlesnake" and self.start_length > 255:
+        if self.start != "rings" and self.start_length > 255:
             raise ValueError(f"start_length must be <= 255 where snakes start curled up, got {self.start_length}")
         most = sum(self.ring_room())
         if self.num_snakes > most:

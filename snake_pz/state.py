@@ -73,7 +73,8 @@ class SnakeState(NamedTuple):
     def empty(cls, rules: Rules, num_games: int, capacity: int = 0) -> SnakeState:
         """E games over, without snakes or food; `capacity` raises L where longer bodies are to be set up."""
         games, snakes, cells = num_games, rules.num_snakes, rules.num_cells
-        ring = 1 << (max(cells, rules.start_length, capacity) + 1).bit_length()
+        longest = cells if rules.start == "rings" else cells + rules.start_length - 1  # it may eat before it is uncurled
+        ring = 1 << (max(longest, rules.start_length, capacity) + 1).bit_length()
         return cls(
             body=np.zeros((games, snakes, ring), np.int16),
             head=np.zeros((games, snakes), np.int32),
@@ -167,7 +168,7 @@ def _heading(rules: Rules, cells: Sequence[Cell]) -> int:
     if len(cells) < 2 or cells[0] == cells[1]:
         return NO_HEADING
     dx, dy = cells[0][0] - cells[1][0], cells[0][1] - cells[1][1]
-    if rules.edge == "wrap":
+    if rules.edge == "wrap" and max(abs(dx), abs(dy)) > 1:
         dx, dy = (dx + 1) % rules.width - 1, (dy + 1) % rules.height - 1
     if dy == 0:
         return 1 if dx == 1 else 3
