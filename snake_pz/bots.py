@@ -19,8 +19,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from snake_pz.dynamics import below, draw, rule_codes, turn_key
+from snake_pz.codes import rule_codes
 from snake_pz.observations import BOARD_PLANES, TTL_STEP, action_space, observation_space
+from snake_pz.randomness import below, draw, turn_key
 from snake_pz.rules import Rules, check_names
 
 BOTS = ("random", "greedy", "survivor")

@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import literal_unroll, njit
 from numpy.typing import NDArray
 
 from snake_pz import observations
-from snake_pz.dynamics import reset_games, rule_codes, settle_ranks, step_games, write_masks
-from snake_pz.observations import write_observations
+from snake_pz.codes import rule_codes
+from snake_pz.dynamics import settle_ranks, step_games
+from snake_pz.observations import write_masks, write_observations
 from snake_pz.rewards import RewardWeights, pay, write_rewards
 from snake_pz.rules import Rules
+from snake_pz.starts import reset_games
 from snake_pz.state import SnakeState
 
 
@@ -26,6 +28,16 @@ def _turn(
     pay(s, weights, rewards)
     write_observations(s, r, encoding, rows, views)
     write_masks(s, r, relative, rows, masks)
+
+
+@njit(cache=True, nogil=True)
+def _copy(s: Any, sources: Any, targets: Any) -> None:
+    for array in literal_unroll(s):
+        width = array.size // array.shape[0]
+        flat = array.reshape(array.shape[0], width)
+        for b in range(sources.shape[0]):
+            for k in range(width):
+                flat[targets[b], k] = flat[sources[b], k]
 
 
 _NO_SEEDS = np.zeros(0, np.uint64)
@@ -85,14 +97,13 @@ class SnakeEngine:
 
         Args:
             actions: (E, N) integers, absolute directions 0 up, 1 right, 2 down, 3 left; entries of snakes that are out are
-                ignored. Not checked beyond the shape, for a batch is stepped millions of times a second: others count modulo 4.
+                ignored. Not checked beyond the shape, for a batch is stepped millions of times a second: another number
+                is an invalid move, see `Rules.invalid_move`.
 
         Raises:
             ValueError: another shape.
         """
-        if actions.shape != self.state.alive.shape:
-            raise ValueError(f"actions must have shape {self.state.alive.shape} (games, snakes), got {actions.shape}")
-        step_games(self.state, self._codes, actions)
+        step_games(self.state, self._codes, self._directions(actions))
 
     def turn(
         self,
@@ -104,11 +115,12 @@ class SnakeEngine:
         masks: NDArray[np.int8],
         rewards: NDArray[np.float32],
     ) -> None:
-        """`step`, `rewards`, `observe` and `action_masks` of all games in one call, for those who need all four at once.
+        """`step`, `rewards`, `observe` and `action_masks` of all games in one call, for those who need all four.
 
         With few games the calls cost more than the work.
         """
         encoding, relative = observations.OBSERVATIONS.index(observation), action_set == "relative"
+        actions = self._directions(actions)
         _turn(self.state, self._codes, actions, weights.codes, encoding, relative, self._all, views, masks, rewards)
 
     def observe(
@@ -151,6 +163,13 @@ class SnakeEngine:
         """Place the living of these games (None: all) by length, as if they ended now: what a truncated game counts as."""
         settle_ranks(self.state, self._rows(rows))
 
+    def _directions(self, actions: NDArray[Any]) -> NDArray[np.int8]:
+        """(E, N) actions as the kernels take them; a kernel is compiled anew for every other type."""
+        actions = np.asarray(actions)
+        if actions.shape != self.state.alive.shape:
+            raise ValueError(f"actions must have shape {self.state.alive.shape} (games, snakes), got {actions.shape}")
+        return actions if actions.dtype == np.int8 else actions.clip(-1, 4).astype(np.int8)
+
     def _rows(self, rows: NDArray[np.intp] | None) -> NDArray[np.intp]:
         """Games as the kernels take them, which check nothing: a row that is none would be written into foreign memory."""
         if rows is None:
@@ -161,7 +180,12 @@ class SnakeEngine:
         return rows.astype(np.intp, copy=False)
 
     def game(self, row: int) -> SnakeEngine:
-        """One game of this batch as an engine of its own, on the same memory: what happens to one happens to the other."""
+        """One game of this batch as an engine of its own, on the same memory: what happens to one happens to the other.
+
+        Raises:
+            ValueError: there is no such game.
+        """
+        self._rows(np.array([row]))
         one = copy.copy(self)
         one.num_games, one._all = 1, np.arange(1)
         one.state = self.state.map(lambda array: array[row : row + 1])
@@ -170,6 +194,20 @@ class SnakeEngine:
     def save(self, rows: NDArray[np.intp] | None = None) -> SnakeState:
         """A copy of these games (None: all), random streams included."""
         return self.state.map(lambda array: array.copy() if rows is None else array[rows])
+
+    def copy(self, sources: NDArray[np.intp], targets: NDArray[np.intp]) -> None:
+        """Copy games within the batch, random streams included: targets[i] becomes what sources[i] is. For tree search.
+
+        Args:
+            sources: (B,) rows.
+            targets: (B,) rows, none of them a source.
+
+        Raises:
+            ValueError: not one source per target, or a row that is none.
+        """
+        if len(sources) != len(targets):
+            raise ValueError(f"copy needs one source per target, got {len(sources)} and {len(targets)}")
+        _copy(self.state, self._rows(sources), self._rows(targets))
 
     def load(self, saved: SnakeState, rows: NDArray[np.intp] | None = None) -> None:
         """Put saved games into these rows (None: all).

@@ -189,6 +189,25 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
         planes[-1] = np.minimum(state.hazard[0], 3) * 64
         return planes.reshape(self.state_space.shape or ())
 
+    def get_state(self) -> SnakeState:
+        """The running game, its random stream included, for `set_state`; in arrays of its own."""
+        return self._engine.save()
+
+    def set_state(self, state: SnakeState) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
+        """Go on from a saved game of the same rules.
+
+        Returns:
+            observations and infos of those who are alive in it, as after `reset`.
+
+        Raises:
+            ValueError: a game of another board or number of snakes.
+        """
+        self._engine.load(state)
+        self.sync()
+        self._engine.observe(self.observation, self._views)
+        self._engine.action_masks(self.actions, self._masks)
+        return self._observations(), self._infos()
+
     def render(self) -> NDArray[np.uint8] | str | None:
         """The game as `render_mode` says: an (h, w, 3) uint8 picture, text, or None after drawing the window."""
         if self.render_mode is None:
@@ -230,7 +249,7 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
             if not 0 <= number < self._moves or number != action:
                 raise ValueError(f"action of {agent!r} must be an integer from 0 to {self._moves - 1}, got {action!r}")
             i = self._index[agent]
-            self._directions[0, i] = number if headings is None else (headings[i] + number - 1) % 4
+            self._directions[0, i] = number if headings is None else (max(headings[i], 0) + number - 1) % 4
 
     def _observations(self) -> dict[str, Observation]:
         views = self._views[0].copy()
@@ -259,7 +278,8 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
 
     def sync(self) -> None:
         """Bring `agents` up to date where somebody else has stepped the engine."""
-        alive, over = self._engine.state.alive[0], self._engine.state.over[0]
+        alive = self._engine.state.alive[0]
+        over = self._engine.state.over[0] or self._engine.state.turn[0] >= self.max_cycles
         self.agents = [] if over else [agent for agent, lives in zip(self.possible_agents, alive, strict=True) if lives]
 
 

@@ -16,18 +16,19 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from snake_pz.dynamics import RuleCodes
+from snake_pz.codes import AT_ONCE, DIES, HEALTH, SAME_TURN, SEGMENT, STRAIGHT, RuleCodes
 from snake_pz.rules import Rules
 from snake_pz.state import SnakeState
 
 OBSERVATIONS = ("board", "egocentric", "single")
 ACTIONS = ("absolute", "relative")
 
-BOARD_PLANES = ("own body", "own head", "other bodies", "other heads", "food", "walls and hazards", "health")
+BOARD_PLANES = ("own body", "own head", "other bodies", "other heads", "food", "walls and hazards", "clock")
 """Planes of `board`. Bodies, heads included: TTL_STEP for each turn until the cell is free, at most 255. Other heads: 255 if
-that snake is as long or longer, 128 if it is shorter. Hazards: 64 per listing, at most 192; walls 255. Health: the same value
-everywhere, 255 is full, and always full without hunger."""
-EGOCENTRIC_PLANES = ("own body", "other bodies", "other heads", "food", "walls and hazards", "health")
+that snake is as long or longer, 128 if it is shorter. Hazards: 64 per listing, at most 192; walls 255. Clock: how many turns
+the snake can go on for at most without eating, the same value everywhere: its health where that can run out, the turns left
+where the rules end the game, whichever is less; 255 is full health or else all turns, and always 255 where neither counts."""
+EGOCENTRIC_PLANES = ("own body", "other bodies", "other heads", "food", "walls and hazards", "clock")
 """Planes of `egocentric`, as in BOARD_PLANES; the own head is always in the centre."""
 GREY_LEVELS = {
     "hazard": 20,
@@ -77,7 +78,7 @@ def action_space(name: str) -> gymnasium.spaces.Discrete:
 
 def to_absolute(actions: NDArray[Any], headings: NDArray[np.int8]) -> NDArray[Any]:
     """Relative actions and the headings they refer to, both (B,) -> absolute directions (B,)."""
-    absolute: NDArray[Any] = (headings + actions - 1) % 4
+    absolute: NDArray[Any] = (np.maximum(headings, 0) + actions - 1) % 4
     return absolute
 
 
@@ -92,6 +93,8 @@ def observe(state: SnakeState, codes: RuleCodes, name: str, rows: NDArray[np.int
         out: (E, N, *shape of `observation_space`). What a snake sees that died on an earlier turn is left as it is, so that a
             buffer used again repeats its last view.
     """
+    if name not in OBSERVATIONS:
+        raise ValueError(f"observation must be one of {', '.join(map(repr, OBSERVATIONS))}, got {name!r}")
     write_observations(state, codes, OBSERVATIONS.index(name), rows, out)
 
 
@@ -100,8 +103,15 @@ def observe(state: SnakeState, codes: RuleCodes, name: str, rows: NDArray[np.int
 
 
 @njit(cache=True, nogil=True)
-def _health_level(health: Any, full: Any) -> Any:
-    return np.uint8(255 * max(health, np.int16(0)) // full)
+def _clock(uses_health: Any, max_health: Any, max_turns: Any, health: Any, turn: Any) -> Any:
+    """The level of the clock: the turns that a snake can go on for at most without eating, 255 is all."""
+    full = max_health if uses_health else max(max_turns, 1)
+    left = np.int64(health) if uses_health else full
+    if left < 0:
+        left = np.int64(0)
+    if max_turns > 0:
+        left = min(left, max(max_turns - turn, 0))
+    return np.uint8(255 * left // full)
 
 
 @njit(cache=True, nogil=True)
@@ -115,12 +125,12 @@ def _write_board(s: Any, r: Any, rows: Any, out: Any) -> None:
         for v in range(snakes):
             if not (alive[e, v] or died[e, v]):
                 continue
-            health = _health_level(s.health[e, v], r.max_health)
+            clock = _clock(r.uses_health, r.max_health, r.max_turns, s.health[e, v], s.turn[e])
             for plane in range(6):
                 for cell in range(flat.shape[3]):
                     flat[e, v, plane, cell] = 0
             for cell in range(flat.shape[3]):
-                flat[e, v, 6, cell] = health
+                flat[e, v, 6, cell] = clock
             if padded:
                 for y in range(padded_height):
                     for x in range(padded_width):
@@ -204,7 +214,7 @@ def _write_egocentric(s: Any, r: Any, rows: Any, out: Any) -> None:
         for v in range(snakes):
             if not (alive[e, v] or died[e, v]):
                 continue
-            heading = np.int64(s.heading[e, v])
+            heading = max(np.int64(s.heading[e, v]), 0)
             head = np.int64(body[e, v, heads[e, v]])
             if head >= 0:
                 head_x, head_y = head % r.width, head // r.width
@@ -222,9 +232,9 @@ def _write_egocentric(s: Any, r: Any, rows: Any, out: Any) -> None:
                     left, right, top, bottom = -right, -left, -bottom, -top
                 elif heading == 3:
                     left, right, top, bottom = -bottom, -top, left, right
-            health = _health_level(s.health[e, v], r.max_health)
+            clock = _clock(r.uses_health, r.max_health, r.max_turns, s.health[e, v], s.turn[e])
             for plane in range(6):
-                level = health if plane == 5 else np.uint8(_WALL if plane == 4 else 0)
+                level = clock if plane == 5 else np.uint8(_WALL if plane == 4 else 0)
                 for place in range(side * side):
                     flat[e, v, plane, place] = level
             for y in range(max(top, -centre), min(bottom, centre) + 1):
@@ -294,3 +304,71 @@ def write_observations(s: Any, r: Any, encoding: Any, rows: Any, out: Any) -> No
         _write_egocentric(s, r, rows, out)
     else:
         _write_single(s, r, rows, out)
+
+
+@njit(cache=True, nogil=True)
+def _leaving(body: Any, heads: Any, length: Any, e: Any, i: Any, cell: Any, last: Any) -> Any:
+    """How many of a snake's last segments lie on the cell."""
+    found = 0
+    for k in range(max(length[e, i] - last, 0), length[e, i]):
+        found += body[e, i, (heads[e, i] - k) & (body.shape[2] - 1)] == cell
+    return found
+
+
+@njit(cache=True, nogil=True)
+def write_masks(s: Any, r: Any, relative: Any, rows: Any, out: Any) -> Any:
+    """Which moves do not surely kill: into the wall, a segment that cannot leave, hunger or hazards, a reversal that dies.
+
+    A move is judged as it would be executed: a reversal that goes straight counts as straight. All ones if every move dies
+    or the snake is out.
+
+    Args:
+        s: SnakeState, only read.
+        r: RuleCodes.
+        relative: whether the actions are left, straight, right rather than up, right, down, left.
+        rows: (B,) games.
+        out: (E, N, A) int8, written for these games.
+    """
+    for e in rows:
+        shortened = r.hunger == SEGMENT and (s.turn[e] + 1) % r.hunger_every == 0
+        for i in range(s.alive.shape[1]):
+            some = False
+            for action in range(out.shape[2]):
+                out[e, i, action] = 1
+                if not s.alive[e, i] or s.over[e]:
+                    continue
+                heading = np.int64(s.heading[e, i])
+                if heading < 0:
+                    heading = np.int64(0)
+                direction = (heading + action - 1) % 4 if relative else action
+                if s.heading[e, i] >= 0 and direction == (heading + 2) % 4:
+                    if r.reverse == STRAIGHT:
+                        direction = heading
+                    elif r.reverse == DIES:
+                        out[e, i, action] = 0
+                        continue
+                cell = r.neighbours[s.body[e, i, s.head[e, i]], direction]
+                if cell < 0:
+                    out[e, i, action] = 0
+                    continue
+                leaving = 0
+                if s.occupancy[e, cell] > 0:
+                    for j in range(s.alive.shape[1]):
+                        if not s.alive[e, j]:
+                            continue
+                        last = 1
+                        if j != i or r.own_body != AT_ONCE:
+                            last += shortened + (max(s.length[e, j] - r.max_length, 0) if r.max_length > 0 else 0)
+                        leaving += _leaving(s.body, s.head, s.length, e, j, cell, last)
+                food = s.food[e, cell] > 0
+                health = s.health[e, i] - (1 if r.hunger == HEALTH else 0) - r.hazard_damage * s.hazard[e, cell]
+                starves = health <= 0 and not food and r.uses_health
+                if shortened and s.length[e, i] == 1 and not (food and r.growth == SAME_TURN and r.max_length != 1):
+                    starves = True
+                if s.occupancy[e, cell] > leaving or starves:
+                    out[e, i, action] = 0
+                    continue
+                some = True
+            if not some:
+                for action in range(out.shape[2]):
+                    out[e, i, action] = 1

@@ -86,7 +86,7 @@ def pay(s: Any, weights: Any, out: Any) -> None:
     snakes = s.alive.shape[1]
     for e in range(s.over.shape[0]):
         ended, entrants = s.just_ended[e], s.entrants[e]
-        running = ended or not s.over[e]
+        running = s.turn[e] > 0 and (ended or not s.over[e])
         for i in range(snakes):
             reward = 0.0
             died = s.just_died[e, i]

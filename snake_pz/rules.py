@@ -8,11 +8,19 @@ from collections.abc import Mapping
 from typing import Any, Literal, get_args, get_type_hints
 
 Edge = Literal["wall", "wrap"]
-Growth = Literal["same_turn", "next_turn"]
+Growth = Literal["same_turn", "next_turn", "every_turn"]
 HeadToHead = Literal["all_die", "longest_survives"]
+TiedKiller = Literal["nobody", "lowest_index"]
+OwnBody = Literal["with_others", "at_once"]
 Reverse = Literal["straight", "dies", "is_a_move"]
-Hunger = Literal["none", "health"]
+InvalidMove = Literal["straight", "dies"]
 DyingBlock = Literal["collided", "all"]
+ContestedFood = Literal["all_eat", "lowest_index"]
+Hunger = Literal["none", "health", "segment"]
+Start = Literal["rings", "battlesnake", "scattered"]
+EndsWith = Literal["one", "one_always", "none"]
+TiedDeaths = Literal["share", "by_length"]
+Battlesnake = Literal["standard", "wrapped", "constrictor", "solo", "royale"]
 
 MAX_SIDE = 128
 """Longest side of a board, in cells: a flat cell number must fit into int16."""
@@ -34,34 +42,64 @@ class Rules:
     """Snakes at the start, at least 1."""
     start_length: int = 3
     """Segments of each snake at the start, at least 1."""
+    start: Start = "rings"
+    """Where snakes start. `rings`: stretched out along concentric rectangles, equally spaced, all going round the same way.
+    `battlesnake`: curled up on the corner and the cardinal points of Battlesnake's standard map, with its food (on boards that
+    are not square, smaller than 7 or with more than 8 snakes: on the rings). `scattered`: curled up on random cells."""
     edge: Edge = "wall"
     """`wall`: a head that leaves the board dies. `wrap`: it comes in on the other side."""
     growth: Growth = "same_turn"
     """`same_turn`: the tail stays on the turn of eating. `next_turn`: the tail moves on and its new cell is then doubled, so
-    that it stays on the turn after; a snake of one dies of it, its tail being where its head is."""
+    that it stays on the turn after; a snake of one dies of it, its tail being where its head is. `every_turn`: as `next_turn`,
+    and after each turn every tail is doubled that is not so already, every snake is in full health and the food that nobody
+    ate is gone. A snake of one has no tail to double."""
+    max_length: int | None = None
+    """A longer snake loses its tail as it moves. None: no such limit."""
     head_to_head: HeadToHead = "longest_survives"
     """Several heads on one cell. `all_die`: nobody survives. `longest_survives`: the one longest does; equal ones die."""
+    tied_killer: TiedKiller = "nobody"
+    """Who is responsible for a death if several are and none is longest. `nobody`, or the one with the `lowest_index`."""
+    own_body: OwnBody = "with_others"
+    """When a head in its own body is judged. `with_others`: with the other collisions. `at_once`: as it moves, before hunger
+    shortens it, and it counts as one that dies by its move."""
     reverse: Reverse = "straight"
     """A move opposite to the last executed one. `straight`: the snake goes straight on. `dies`: it is removed before it moves.
-    `is_a_move`: its head goes there, into its own neck if it is three long or longer."""
+    `is_a_move`: its head goes there, into its own neck if it is three long or longer. A curled up snake that has not moved yet
+    cannot reverse."""
+    invalid_move: InvalidMove = "straight"
+    """A move that is no direction. `straight`: from the second segment through the head, up where these coincide. `dies`: the
+    snake is removed before it moves. The environment refuses such moves."""
     dying_block: DyingBlock = "collided"
     """Which bodies of snakes that die this turn still stop a head. `collided`: of those that die by collision, head-on
-    included; the bodies of those that die at a wall, of hunger, in a hazard or by reversing are gone. `all`: all of them."""
+    included; the bodies of those that die at a wall, of hunger, in a hazard or by their move are gone. `all`: all of them."""
     food_initial: int = 3
     """Pieces of food on the board at the start (fewer if there are fewer free cells)."""
     food_minimum: int = 3
     """Pieces of food on the board at the end of every turn (fewer if there are fewer free cells)."""
     food_chance: float = 0.0
     """Probability, 0 to 1, that one more piece appears on a turn that needed none for the minimum."""
+    food_near_heads: bool = True
+    """Whether food may appear, after a turn, right beside a head, seams not counted."""
+    contested_food: ContestedFood = "all_eat"
+    """Several heads on one piece. `all_eat`, or the one with the `lowest_index` takes it, be it one that dies at once."""
     hunger: Hunger = "health"
-    """`none`. `health`: one unit a turn, full again on eating, dead at 0."""
+    """`none`. `health`: one unit a turn, full again on eating, dead at 0. `segment`: a tail every `hunger_every` turns, dead
+    when nothing is left."""
+    hunger_every: int = 40
+    """Turns between two losses by `segment` hunger, at least 1."""
     max_health: int = 100
     """Full health in turns, 1 to 30,000; it only matters with hunger or hazards."""
     hazard_damage: int = 0
-    """Health lost on a turn that ends with the head on a hazard without food, for each time the cell is listed. There are only
-    the hazards that a position was set up with."""
+    """Health lost on a turn that ends with the head on a hazard without food, for each time the cell is listed; negative heals.
+    There are the hazards that a position was set up with, and those of `shrink_every`."""
+    shrink_every: int = 0
+    """After every so many turns one more outer line, drawn at random, is hazard. 0: never."""
     max_turns: int | None = None
     """After this many turns the game ends by the rules: who lives is ranked by length. None: no such end."""
+    ends_with: EndsWith = "one"
+    """How many snakes alive end the game. `one`, but `none` if one snake started alone; `one_always`, also then; or `none`."""
+    tied_deaths: TiedDeaths = "share"
+    """Placement of those that die on the same turn. They `share` a place, or are ranked `by_length` before that turn."""
 
     def __post_init__(self) -> None:
         """Check every field."""
@@ -70,7 +108,7 @@ class Rules:
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, literal))}, got {getattr(self, name)!r}")
         for name, low, high in _RANGES:
             value = getattr(self, name)
-            if name == "max_turns" and value is None:
+            if name in ("max_turns", "max_length") and value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int):
                 raise ValueError(f"{name} must be an int, got {value!r}")
@@ -82,7 +120,11 @@ class Rules:
             raise ValueError(f"food_chance must be a number, got {self.food_chance!r}")
         if not 0 <= self.food_chance <= 1:
             raise ValueError(f"food_chance must be between 0 and 1, got {self.food_chance}")
-        most = sum(len(ring) // (self.start_length + 1) for ring in self.rings())
+        if not isinstance(self.food_near_heads, bool):
+            raise ValueError(f"food_near_heads must be True or False, got {self.food_near_heads!r}")
+        if self.start != "rings" and self.start_length > 255:
+            raise ValueError(f"start_length must be <= 255 where snakes start curled up, got {self.start_length}")
+        most = sum(self.ring_room())
         if self.num_snakes > most:
             raise ValueError(
                 f"a {self.width}x{self.height} board has room for at most {most} snakes of start_length {self.start_length}, "
@@ -93,6 +135,70 @@ class Rules:
     def classic(cls, **changes: Any) -> Rules:
         """The default game: 11x11, walls, four snakes, the longest survives head-on, hunger of 100 turns."""
         return cls.from_fields(changes)
+
+    @classmethod
+    def battlesnake(cls, mode: Battlesnake = "standard", **changes: Any) -> Rules:
+        """Battlesnake, as the official engine plays it (github.com/BattlesnakeOfficial/rules, commit 87e094e).
+
+        Its settings by default: food at least 1 and a chance of 15 (which spawns on 14 turns of 100), 14 damage a hazard, in
+        `royale` one more line of hazard every 25 turns; 11x11, four snakes, in `solo` one. Quirks of that engine are kept: a
+        snake of length 1 that eats dies in its own doubled tail, the first move of `constrictor` adds no length. Its games end
+        here on the turn that decides them; the official engine says so when it is called once more.
+
+        Raises:
+            ValueError: no such mode, or a field that is no rule.
+        """
+        if mode not in get_args(Battlesnake):
+            raise ValueError(f"mode must be one of {', '.join(map(repr, get_args(Battlesnake)))}, got {mode!r}")
+        fields: dict[str, Any] = {
+            "start": "battlesnake",
+            "growth": "next_turn",
+            "tied_killer": "lowest_index",
+            "reverse": "is_a_move",
+            "food_initial": 0,
+            "food_minimum": 1,
+            "food_chance": 0.14,
+            "food_near_heads": False,
+            "hazard_damage": 14,
+        }
+        by_mode: dict[str, dict[str, Any]] = {
+            "standard": {},
+            "wrapped": {"edge": "wrap"},
+            "constrictor": {"growth": "every_turn"},
+            "solo": {"num_snakes": 1, "ends_with": "none"},
+            "royale": {"shrink_every": 25},
+        }
+        return cls.from_fields(fields | by_mode[mode] | changes)
+
+    @classmethod
+    def hungry_geese(cls, **changes: Any) -> Rules:
+        """Hungry Geese, as Kaggle plays it (kaggle-environments 1.33.2): 11x7, a torus, four geese, 200 states.
+
+        Contested food goes to the goose of the lowest index, the one rule here that depends on a snake's number.
+
+        Raises:
+            ValueError: a field that is no rule.
+        """
+        fields: dict[str, Any] = {
+            "width": 11,
+            "height": 7,
+            "start": "scattered",
+            "start_length": 1,
+            "edge": "wrap",
+            "max_length": 99,
+            "head_to_head": "all_die",
+            "own_body": "at_once",
+            "reverse": "dies",
+            "invalid_move": "dies",
+            "food_initial": 2,
+            "food_minimum": 2,
+            "contested_food": "lowest_index",
+            "hunger": "segment",
+            "max_turns": 199,
+            "ends_with": "one_always",
+            "tied_deaths": "by_length",
+        }
+        return cls.from_fields(fields | changes)
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any], base: Rules | None = None) -> Rules:
@@ -113,10 +219,23 @@ class Rules:
         """Cells of the board."""
         return self.width * self.height
 
+    @property
+    def uses_health(self) -> bool:
+        """Whether health can run out: there is that hunger, or hazards do damage."""
+        return self.hunger == "health" or self.hazard_damage != 0
+
+    def ring_room(self) -> list[int]:
+        """How many snakes can start on each of `rings()`, with a free cell between them; scattered ones anywhere."""
+        if self.start == "scattered":
+            return [self.num_cells]
+        apart = self.start_length + 1 if self.start == "rings" else 2
+        return [len(ring) // apart for ring in self.rings()]
+
     def rings(self) -> list[list[int]]:
         """The board's concentric rectangles that are closed paths, outermost first, each as flat cells in clockwise order.
 
-        Snakes start along these, equally spaced, so that on a square board two or four of them see the same game.
+        Snakes start along these, equally spaced, so that on a square board two or four of them that fit on one see the same
+        game.
         """
         rings = []
         for inset in range(min(self.width, self.height) // 2):
@@ -136,8 +255,11 @@ _RANGES: list[tuple[str, int, int]] = [
     ("start_length", 1, 10_000),
     ("food_initial", 0, MAX_SIDE * MAX_SIDE),
     ("food_minimum", 0, MAX_SIDE * MAX_SIDE),
+    ("max_length", 1, MAX_SIDE * MAX_SIDE),
     ("max_health", 1, 30_000),
+    ("hunger_every", 1, 2**30),
     ("hazard_damage", -30_000, 30_000),
+    ("shrink_every", 0, 2**30),
     ("max_turns", 1, 2**30),
 ]
 

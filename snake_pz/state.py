@@ -14,10 +14,13 @@ from numpy.typing import NDArray
 
 from snake_pz.rules import Rules
 
-CAUSES = ("", "wall", "self", "body", "head", "starvation", "hazard", "reverse")
-"""Names of `SnakeState.cause`: alive, left the board, own body, another's body, head-on, no health left, no health left on a
-hazard, reversed where that kills."""
-ALIVE, WALL, SELF, BODY, HEAD, STARVATION, HAZARD, REVERSE = range(8)
+CAUSES = ("", "wall", "self", "body", "head", "starvation", "hazard", "reverse", "invalid")
+"""Names of `SnakeState.cause`: alive, left the board, own body, another's body, head-on, no health or no segment left, no
+health left on a hazard, reversed where that kills, made a move that is none where that kills."""
+ALIVE, WALL, SELF, BODY, HEAD, STARVATION, HAZARD, REVERSE, INVALID = range(9)
+
+NO_HEADING = -1
+"""The heading of a curled up snake that has not moved yet."""
 
 OFF_BOARD = -1
 """The cell of a head that has left the board."""
@@ -29,14 +32,15 @@ Cell = tuple[int, int]
 class Position(NamedTuple):
     """One game written out, for tests, replays and puzzles. Cells are (x, y)."""
 
-    bodies: Sequence[Sequence[Cell]]  # per snake, head first; an empty one is a snake that is out
+    bodies: Sequence[Sequence[Cell]]  # per snake, head first; of a snake that is out empty, or anywhere, outside too
     food: Sequence[Cell] = ()  # a cell may be listed more than once
     health: Sequence[int] | None = None  # per snake; None: full
     hazards: Sequence[Cell] = ()  # a cell may be listed more than once
-    headings: Sequence[int] | None = None  # per snake; None: from the neck to the head, up where these coincide
+    headings: Sequence[int] | None = None  # per snake; None: from the neck to the head, NO_HEADING where these coincide
     alive: Sequence[bool] | None = None  # per snake; None: whoever has a body
     turn: int = 0
     seed: int = 0
+    over: bool = False
 
 
 class SnakeState(NamedTuple):
@@ -45,7 +49,8 @@ class SnakeState(NamedTuple):
     body: NDArray[np.int16]  # (E, N, L) ring of at most L - 1 cells; segment k is [(head - k) % L], OFF_BOARD: head outside
     head: NDArray[np.int32]  # (E, N) ring index of the head
     length: NDArray[np.int32]  # (E, N) segments; a dead snake keeps its last
-    heading: NDArray[np.int8]  # (E, N) last executed direction
+    length_before: NDArray[np.int32]  # (E, N) before this turn
+    heading: NDArray[np.int8]  # (E, N) last executed direction, NO_HEADING before the first move of a curled up snake
     health: NDArray[np.int16]  # (E, N) turns until starvation, 0..max_health
     alive: NDArray[np.bool_]  # (E, N)
     cause: NDArray[np.int8]  # (E, N) index into CAUSES
@@ -68,12 +73,14 @@ class SnakeState(NamedTuple):
     def empty(cls, rules: Rules, num_games: int, capacity: int = 0) -> SnakeState:
         """E games over, without snakes or food; `capacity` raises L where longer bodies are to be set up."""
         games, snakes, cells = num_games, rules.num_snakes, rules.num_cells
-        ring = 1 << (max(cells, rules.start_length, capacity) + 1).bit_length()
+        longest = cells if rules.start == "rings" else cells + rules.start_length - 1  # it may eat before it is uncurled
+        ring = 1 << (max(longest, rules.start_length, capacity) + 1).bit_length()
         return cls(
             body=np.zeros((games, snakes, ring), np.int16),
             head=np.zeros((games, snakes), np.int32),
             length=np.zeros((games, snakes), np.int32),
-            heading=np.zeros((games, snakes), np.int8),
+            length_before=np.zeros((games, snakes), np.int32),
+            heading=np.full((games, snakes), NO_HEADING, np.int8),
             health=np.zeros((games, snakes), np.int16),
             alive=np.zeros((games, snakes), np.bool_),
             cause=np.zeros((games, snakes), np.int8),
@@ -123,9 +130,11 @@ def body_cells(state: SnakeState, game: int, snake: int) -> NDArray[np.int16]:
     return cells
 
 
-def _flat(rules: Rules, cell: Cell) -> int:
+def _flat(rules: Rules, cell: Cell, inside: bool = True) -> int:
     x, y = cell
     if not (0 <= x < rules.width and 0 <= y < rules.height):
+        if not inside:
+            return OFF_BOARD
         raise ValueError(f"cell ({x}, {y}) is outside the {rules.width}x{rules.height} board")
     return y * rules.width + x
 
@@ -134,8 +143,8 @@ def _set_up(state: SnakeState, rules: Rules, game: int, position: Position) -> N
     if len(position.bodies) != rules.num_snakes:
         raise ValueError(f"a position needs a body for each of the {rules.num_snakes} snakes, got {len(position.bodies)}")
     for snake, cells in enumerate(position.bodies):
-        body = [_flat(rules, cell) for cell in cells]
-        alive = bool(body) if position.alive is None else position.alive[snake]
+        alive = bool(cells) if position.alive is None else position.alive[snake]
+        body = [_flat(rules, cell, alive) for cell in cells]
         state.length[game, snake] = len(body)
         if body:
             state.head[game, snake] = len(body) - 1
@@ -151,15 +160,15 @@ def _set_up(state: SnakeState, rules: Rules, game: int, position: Position) -> N
     state.turn[game] = position.turn
     state.seed[game] = position.seed
     state.entrants[game] = rules.num_snakes
-    state.over[game] = False
+    state.over[game] = position.over
 
 
 def _heading(rules: Rules, cells: Sequence[Cell]) -> int:
-    """The direction from the second segment to the first, also across a seam; up where there is none."""
+    """The direction from the second segment to the first, also across a seam."""
     if len(cells) < 2 or cells[0] == cells[1]:
-        return 0
+        return NO_HEADING
     dx, dy = cells[0][0] - cells[1][0], cells[0][1] - cells[1][1]
-    if rules.edge == "wrap":
+    if rules.edge == "wrap" and max(abs(dx), abs(dy)) > 1:
         dx, dy = (dx + 1) % rules.width - 1, (dy + 1) % rules.height - 1
     if dy == 0:
         return 1 if dx == 1 else 3

@@ -122,5 +122,5 @@ def test_the_command_trains(tmp_path: Path) -> None:
 def test_bench_engine_prints_every_row() -> None:
     done = CliRunner().invoke(app, ["bench", "engine", "--seconds", "0.1"])
     assert done.exit_code == 0, done.output
-    for row in ("SnakeEngine, 1,024 games", "PettingZoo dict API", "native / supersuit"):
+    for row in ("engine, 1,024 games, classic", "hungry_geese", "PettingZoo API", "native / supersuit"):
         assert row in done.output
