@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import statistics
 import time
-from collections.abc import Callable
-from typing import get_args
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.table import Table
 
+from adapters.opponents import PolicyOpponent
 from adapters.sb3 import make_sb3_env
+from adapters.specs import mixture
 from snake_pz import Rules, SnakeEngine, snake_v0
 from snake_pz.rules import Battlesnake
 
@@ -113,3 +120,174 @@ def curried_steps(backend: str, num_games: int = 64) -> Callable[[], int]:
         return 4 * num_games
 
     return run
+
+
+# ----------------------------------------------------------------------------------------------------------- opponents
+
+BOARDS: dict[str, dict[str, Any]] = {
+    "11x11 board": {},
+    "39x39 single": {"width": 39, "height": 39, "observation": "single"},
+}
+
+
+def bench_opponents(seconds: float = 3.0, games: Sequence[int] = (8, 16, 32, 64)) -> list[Table]:
+    """What opponents cost: rollouts of PPO, the learner's own forward passes included, one torch thread.
+
+    Enemies are random, one checkpoint in three seats, three checkpoints, or a mixture of eight; and, for comparison, that one
+    checkpoint with one `predict` per enemy, and with one per enemy and game. The networks are untrained.
+
+    Args:
+        seconds: about how long each number is measured.
+        games: the numbers of games.
+
+    Returns:
+        For each board a table of milliseconds per step of all games, and their ratios to random enemies; then what memory the
+        policies of the opponents take.
+    """
+    import torch
+
+    torch.set_num_threads(1)
+    tables = []
+    with TemporaryDirectory() as folder:
+        for board, env_kwargs in BOARDS.items():
+            paths = _fresh_checkpoints(Path(folder) / board.replace(" ", "_"), env_kwargs, 8)
+            enemies: dict[str, Any] = {
+                "random": "random",
+                "one checkpoint": paths[0],
+                "three checkpoints": paths[:3],
+                "mixture of eight": mixture(dict.fromkeys(paths, 1), per="game"),
+                "one predict per enemy": [_Predicts(paths[0], by_row=False) for _ in range(3)],
+                "one predict per enemy and game": [_Predicts(paths[0], by_row=True) for _ in range(3)],
+            }
+            table = Table("enemies", *(f"{number} games" for number in games), title=f"ms a step, x random: {board}")
+            speeds = {
+                number: measure({name: _rollout(spec, number, env_kwargs) for name, spec in enemies.items()}, seconds)
+                for number in games
+            }
+            for name in enemies:
+                cells = [
+                    f"{1000 / speeds[number][name]:.2f}  {speeds[number]['random'] / speeds[number][name]:.2f}x"
+                    for number in games
+                ]
+                table.add_row(name, *cells)
+            tables.append(table)
+        table = Table("games", "MB in the policies of a mixture of eight", title="Memory: flat in the number of games")
+        for number in games:
+            table.add_row(str(number), f"{_policy_megabytes(paths, number, env_kwargs):.2f}")
+        tables.append(table)
+    return tables
+
+
+def _fresh_checkpoints(folder: Path, env_kwargs: dict[str, Any], number: int) -> list[str]:
+    from stable_baselines3 import PPO
+
+    from adapters.networks import policy_kwargs
+
+    folder.mkdir(exist_ok=True)
+    env = make_sb3_env("random", env_kwargs=env_kwargs, num_games=1)
+    paths = []
+    for seed in range(number):
+        paths.append(str(folder / f"{seed}.zip"))
+        PPO("CnnPolicy", env, policy_kwargs=policy_kwargs(), n_steps=8, batch_size=8, seed=seed).save(paths[-1])
+    env.close()
+    return paths
+
+
+def _rollout(spec: Any, num_games: int, env_kwargs: dict[str, Any]) -> Callable[[], int]:
+    """A run of 16 steps of PPO's own rollout."""
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.callbacks import CallbackList
+
+    from adapters.networks import policy_kwargs
+
+    env = make_sb3_env(spec, env_kwargs=env_kwargs, num_games=num_games, seed=0)
+    model = PPO("CnnPolicy", env, policy_kwargs=policy_kwargs(), n_steps=16, batch_size=16, seed=0)
+    _, callback = model._setup_learn(16, CallbackList([]))
+
+    def run() -> int:
+        model.collect_rollouts(env, callback, model.rollout_buffer, 16)
+        return 16
+
+    return run
+
+
+class _Predicts:
+    """A checkpoint played as people do without this package: by the model's own `predict`, for each enemy or even each row."""
+
+    def __init__(self, path: str, *, by_row: bool) -> None:
+        from stable_baselines3 import PPO
+
+        self._model, self._by_row = PPO.load(path, device="cpu"), by_row
+        self.name = "predict"
+        self.observation_space, self.action_space = self._model.observation_space, self._model.action_space
+
+    def act(self, observations: NDArray[Any], slots: NDArray[np.intp], action_masks: NDArray[np.int8] | None) -> NDArray[Any]:
+        if not self._by_row:
+            return self._model.predict(observations)[0]
+        return np.array([self._model.predict(observation)[0] for observation in observations])
+
+    def reset(self, slots: NDArray[np.intp]) -> None:
+        pass
+
+    def seed(self, seed: int) -> None:
+        pass
+
+
+def _policy_megabytes(paths: list[str], num_games: int, env_kwargs: dict[str, Any]) -> float:
+    """Parameters and buffers of all policies that play in so many games, each tensor once."""
+    env = make_sb3_env(mixture(dict.fromkeys(paths, 1), per="game"), env_kwargs=env_kwargs, num_games=num_games, seed=0)
+    env.reset()
+    env.step(np.zeros(num_games, np.int64))
+    policies = [opponent.policy for opponent in env.lineup.opponents if isinstance(opponent, PolicyOpponent)]
+    tensors = {
+        tensor.data_ptr(): tensor.numel() * tensor.element_size()
+        for policy in policies
+        for tensor in [*policy.parameters(), *policy.buffers()]
+    }
+    env.close()
+    return float(sum(tensors.values())) / 1e6
+
+
+# ---------------------------------------------------------------------------------------------------------------- soak
+
+
+def bench_soak(steps: int = 300_000, swap_every: int = 10_000, num_games: int = 64, say: Callable[[str], None] = print) -> bool:
+    """Step for long while the enemies are swapped again and again; whether memory and open files stay as they are.
+
+    Args:
+        steps: over all games together.
+        swap_every: steps between two swaps, each to a newly written checkpoint.
+        num_games: side by side.
+        say: takes a line for the user every ten swaps.
+
+    Returns:
+        Whether the resident memory grew by less than 3 % after the first third, and no file handle was left open.
+    """
+    import torch
+
+    torch.set_num_threads(1)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "enemy.zip"
+        source = _fresh_checkpoints(Path(folder), {}, 2)
+        env = make_sb3_env("random", num_games=num_games, seed=0)
+        env.reset()
+        rng = np.random.default_rng(0)
+        readings: list[tuple[int, float, int]] = []
+        for done in range(0, steps, num_games):
+            if done // swap_every != (done - num_games) // swap_every:
+                shutil.copyfile(source[done // swap_every % 2], path)
+                env.set_opponent(str(path))
+                readings.append((done, _resident_megabytes(), len(os.listdir("/proc/self/fd"))))
+                if len(readings) % 10 == 1:
+                    say(f"{done:>9,} steps: {readings[-1][1]:.0f} MB, {readings[-1][2]} open files")
+            env.step(rng.integers(0, 4, num_games))
+        env.close()
+    warm = readings[len(readings) // 3 :]
+    growth = warm[-1][1] / warm[0][1] - 1
+    handles = warm[-1][2] - warm[0][2]
+    say(f"after warm-up: memory {growth:+.1%} (at most 3 %), open files {handles:+d}")
+    return growth < 0.03 and handles <= 0
+
+
+def _resident_megabytes() -> float:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6

@@ -59,6 +59,29 @@ def engine(
     console.print(bench_engine(seconds))
 
 
+@bench_app.command()
+def opponents(
+    seconds: Annotated[float, typer.Option(help="How long to measure each number.")] = 3.0,
+) -> None:
+    """What opponents cost a rollout: random, checkpoints, a mixture, and one predict per enemy for comparison."""
+    from adapters.bench import bench_opponents
+
+    for table in bench_opponents(seconds):
+        console.print(table)
+
+
+@bench_app.command()
+def soak(
+    steps: Annotated[int, typer.Option(help="Over all games together.")] = 300_000,
+    swap_every: Annotated[int, typer.Option(help="Steps between two swaps of the enemies.")] = 10_000,
+) -> None:
+    """Step for long while enemies are swapped; fails if memory grows by 3 % or a file stays open."""
+    from adapters.bench import bench_soak
+
+    if not bench_soak(steps, swap_every, say=console.print):
+        raise typer.Exit(1)
+
+
 @contextmanager
 def _clear_errors() -> Iterator[None]:
     """What a user can mend is one sentence, not a traceback."""

@@ -79,6 +79,11 @@ class Lineup:
         self._table = self._plan.table(self._games, self._rng)  # (E, N) who sits in the running games
         self._leaving = False  # whether some player sits on in a running game, but is not in the plan
 
+    @property
+    def opponents(self) -> tuple[Opponent, ...]:
+        """Everyone who sits in a running game or may sit down next, each once."""
+        return tuple(player.opponent for player in self._players.values())
+
     def act(self, actions: NDArray[Any], active: NDArray[np.bool_]) -> None:
         """Fill in what the active enemy seats do in the present turn.
 

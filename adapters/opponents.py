@@ -119,7 +119,7 @@ class PolicyOpponent:
         self.action_space: gymnasium.Space[Any] = policy.action_space
         self.uses_masks = "action_masks" in inspect.signature(policy.predict).parameters  # MaskablePPO
         self._deterministic = deterministic
-        self._policy, self._device = policy, policy.device
+        self.policy, self._device = policy, policy.device
         self._epsilon = EPSILON if hasattr(policy, "q_net") or hasattr(policy, "quantile_net") else 0.0
         self._uses_sde = not deterministic and getattr(getattr(policy, "actor", policy), "use_sde", False)
         self._actor = discrete_actor(policy)
@@ -157,7 +157,7 @@ class PolicyOpponent:
 
     def _predict(self, observations: Observations, slots: Slots, action_masks: Masks | None) -> Actions:
         """What the policy's own `predict` says, drawn from our stream."""
-        policy: Any = self._policy
+        policy: Any = self.policy
         more: dict[str, Any] = {"action_masks": action_masks} if self.uses_masks else {}
         if self._states is not None:
             more["state"] = tuple(self._states.read(slots).transpose(1, 2, 0, 3))  # (layers, B, width) each

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
 from hypothesis import settings
+
+os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # windows open where nobody has to look
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # networks this small are slower on more threads
 
 # Numba compiles on first use, so examples have no deadline; the same examples on every run, so that a red one stays red.
 settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)

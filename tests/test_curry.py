@@ -360,9 +360,9 @@ def test_contract_9_live_opponents_are_frozen_and_leave_the_learner_alone(make_v
     assert model.policy.training
     assert torch.equal(state, torch.get_rng_state())
     assert isinstance(opponent, PolicyOpponent)
-    before = copy.deepcopy(opponent._policy.state_dict())
+    before = copy.deepcopy(opponent.policy.state_dict())
     model.learn(64)
-    after = opponent._policy.state_dict()
+    after = opponent.policy.state_dict()
     assert all(torch.equal(before[key], after[key]) for key in before)
     assert not all(torch.equal(before[key], value) for key, value in model.policy.state_dict().items())
 

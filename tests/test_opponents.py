@@ -83,18 +83,18 @@ def test_a_live_models_training_mode_is_left_alone(trained, name, training):
     act(opponent)
     assert [module.training for module in model.policy.modules()] == modes
     assert all(parameter.requires_grad for parameter in model.policy.action_net.parameters()) if name == "ppo" else True
-    assert not any(module.training for module in opponent._policy.modules())
-    assert not any(parameter.requires_grad for parameter in opponent._policy.parameters())
+    assert not any(module.training for module in opponent.policy.modules())
+    assert not any(parameter.requires_grad for parameter in opponent.policy.parameters())
 
 
 @pytest.mark.parametrize("name", ["ppo", "ppo-sde", "a2c", "dqn", "qrdqn", "sac", "td3", "maskable", "recurrent"])
 def test_a_snapshot_does_not_learn_with_the_learner(name):
     model = MODELS[name]().learn(32)  # with tensors of the last gradient step still about
     opponent = PolicyOpponent(model, deterministic=True, device="cpu")
-    weights = {key: value.clone() for key, value in opponent._policy.state_dict().items()}
+    weights = {key: value.clone() for key, value in opponent.policy.state_dict().items()}
     model.learn(32, reset_num_timesteps=False)
     assert any(not torch.equal(value, model.policy.state_dict()[key]) for key, value in weights.items())
-    assert all(torch.equal(value, opponent._policy.state_dict()[key]) for key, value in weights.items())
+    assert all(torch.equal(value, opponent.policy.state_dict()[key]) for key, value in weights.items())
     expected, _ = model.predict(observe(model.observation_space), deterministic=True)
     act(opponent)
     assert expected.shape == act(opponent).shape
@@ -104,7 +104,7 @@ def test_a_snapshot_does_not_learn_with_the_learner(name):
 def test_no_optimiser_is_kept(trained, name):
     model, path = trained(name)
     for opponent in (PolicyOpponent(path, device="cpu"), PolicyOpponent(model, device="cpu")):
-        for module in opponent._policy.modules():
+        for module in opponent.policy.modules():
             assert getattr(module, "optimizer", None) is None
     assert model.policy.state_dict() is not None
 
@@ -127,7 +127,7 @@ class Hoarder(ActorCriticPolicy):
 def test_tensors_with_a_gradient_do_not_hinder_the_copy():
     model = PPO(Hoarder, Toy(), n_steps=16, batch_size=16, n_epochs=1, device="cpu").learn(16)
     assert not model.policy.kept.is_leaf
-    assert PolicyOpponent(model, device="cpu")._policy.kept.is_leaf
+    assert PolicyOpponent(model, device="cpu").policy.kept.is_leaf
 
 
 def test_a_compiled_policy_is_unwrapped(trained):

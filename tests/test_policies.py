@@ -75,7 +75,7 @@ def test_the_short_way_of_a_maskable_policy_is_what_predict_computes(policy, spa
     masks = np.random.default_rng(0).integers(0, 2, (40, 4)).astype(np.int8) if masked else None  # rows of zeros too
     opponent = PolicyOpponent(model, deterministic=True, device="cpu")
     assert opponent._actor is not None
-    opponent._policy.predict = lambda *_, **__: pytest.fail("took the long way")
+    opponent.policy.predict = lambda *_, **__: pytest.fail("took the long way")
     expected, _ = model.predict(observations, deterministic=True, action_masks=masks)
     np.testing.assert_array_equal(opponent.act(observations, SLOTS[:40], masks), expected)
 
@@ -95,8 +95,8 @@ def test_a_maskable_policy_is_drawn_from_by_its_masked_probabilities(trained):
 
 def test_the_short_way_computes_no_values(trained):
     opponent = PolicyOpponent(trained("ppo")[0], device="cpu")
-    opponent._policy.value_net.register_forward_hook(lambda *_: pytest.fail("the value head was computed"))
-    opponent._policy.mlp_extractor.value_net.register_forward_hook(lambda *_: pytest.fail("the value head was computed"))
+    opponent.policy.value_net.register_forward_hook(lambda *_: pytest.fail("the value head was computed"))
+    opponent.policy.mlp_extractor.value_net.register_forward_hook(lambda *_: pytest.fail("the value head was computed"))
     act(opponent)
 
 
@@ -182,7 +182,7 @@ def test_a_file_is_read_once_and_again_when_it_changes(tmp_path, monkeypatch):
     first = PolicyOpponent(path, deterministic=True, device="cpu")
     second = PolicyOpponent(str(path), device="cpu")
     assert len(reads) == 1
-    assert first._policy is second._policy
+    assert first.policy is second.policy
     assert first._rng is not second._rng  # the weights are shared, the randomness is not
     model.policy.action_net.bias.data[:] = torch.tensor([0.0, 0.0, 50.0, 0.0])
     model.save(path)
@@ -201,7 +201,7 @@ def test_only_so_many_checkpoints_are_kept_loaded(trained, tmp_path):
     for number in range(limit + 3):
         path = tmp_path / f"{number}.zip"
         path.write_bytes(blob)
-        loaded = weakref.ref(PolicyOpponent(path, device="cpu")._policy)
+        loaded = weakref.ref(PolicyOpponent(path, device="cpu").policy)
         first = loaded if number == 0 else first
     gc.collect()
     assert policies._read_policy.cache_info().currsize == limit

@@ -57,7 +57,7 @@ def test_what_was_seen_matters():
 def test_one_checkpoint_in_two_lists_of_opponents_remembers_twice(tmp_path):
     make(actions=FORCE).save(tmp_path / "m.zip")
     one, two = (PolicyOpponent(tmp_path / "m.zip", deterministic=True, device="cpu") for _ in range(2))
-    assert one._policy is two._policy
+    assert one.policy is two.policy
     observation, slots = observe(VECTOR, rows=1), np.array([0])
     first = one.act(observation, slots, None)
     one.act(observation, slots, None)

@@ -89,7 +89,7 @@ def test_wrong_shapes_of_specs_are_told():
 def test_deterministic_and_device_reach_the_policies(trained):
     opponents = seats([trained("ppo")[1]] * 3, deterministic=True)
     np.testing.assert_array_equal(act(opponents[0]), act(opponents[0]))
-    assert opponents[0]._policy.device == torch.device("cpu")
+    assert opponents[0].policy.device == torch.device("cpu")
 
 
 def test_importing_opponents_and_lineups_loads_no_torch():
@@ -109,7 +109,7 @@ def test_a_frozen_opponent_has_settings_of_its_own(trained):
     )
     assert best is same
     assert len({id(opponent) for opponent in (best, sampled, called)}) == 3
-    assert best._policy is sampled._policy  # the checkpoint is loaded once
+    assert best.policy is sampled.policy  # the checkpoint is loaded once
     np.testing.assert_array_equal(act(best), act(best))
     assert not np.array_equal(act(sampled), act(sampled))
     assert (best.name, called.name) == (str(path), "last year's")
@@ -120,8 +120,8 @@ def test_the_settings_of_one_go_before_those_of_all(trained):
     sampled, best = seats([frozen(path, deterministic=False), path], num_enemies=2, deterministic=True)
     assert not np.array_equal(act(sampled), act(sampled))
     np.testing.assert_array_equal(act(best), act(best))
-    assert resolve(frozen(path, device="meta"), **WORLD)._policy.device == torch.device("meta")
-    assert resolve(frozen(path), **WORLD)._policy.device == torch.device("cpu")
+    assert resolve(frozen(path, device="meta"), **WORLD).policy.device == torch.device("meta")
+    assert resolve(frozen(path), **WORLD).policy.device == torch.device("cpu")
 
 
 def test_without_settings_frozen_changes_nothing(trained):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from stable_baselines3.common.callbacks import BaseCallback
 from typer.testing import CliRunner
 
 from adapters import train as training
+from adapters.bench import bench_opponents, bench_soak
 from adapters.cli import app
+from adapters.curry import CurryVecEnv
 from adapters.train import Recipe, save_model, train
 
 TINY = Recipe(steps=256, games=4, snapshot_every=100, eval_games=4, seed=1)
@@ -32,7 +35,7 @@ def test_a_run_leaves_everything_in_its_folder(tmp_path: Path) -> None:
     assert steps == [100, 200]
     assert len(imageio.imread(run / "game.gif")) > 1
     assert list((run / "tensorboard").rglob("events*"))
-    assert not [path for path in run.rglob(".*")]  # no temporary names are left
+    assert not list(run.rglob(".*"))  # no temporary names are left
     assert any("before training" in line for line in said)
 
 
@@ -117,6 +120,33 @@ def test_the_command_trains(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["train", "--out", str(tmp_path), *arguments])
     assert done.exit_code == 0, done.output
     assert (tmp_path / "model.zip").is_file()
+
+
+def test_bench_opponents_prints_every_row() -> None:
+    tables = bench_opponents(0.01, games=(2, 4))
+    text = " ".join("".join(str(cell) for column in table.columns for cell in column.cells) for table in tables)
+    for row in ("random", "one checkpoint", "three checkpoints", "mixture of eight", "one predict per enemy and game"):
+        assert row in text
+    sizes = [float(cell) for cell in tables[-1].columns[1].cells]  # type: ignore[arg-type]
+    assert sizes[0] > 1
+    assert sizes[1] == pytest.approx(sizes[0], rel=0.05)
+
+
+def test_bench_soak_counts_what_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert bench_soak(steps=800, swap_every=100, num_games=8, say=lambda line: None)
+    leaks: list[int] = []
+    set_opponent = CurryVecEnv.set_opponent
+
+    def leak(self: CurryVecEnv, spec: Any, when: Any = "restart") -> None:
+        leaks.append(os.open(os.devnull, os.O_RDONLY))
+        set_opponent(self, spec, when)
+
+    monkeypatch.setattr(CurryVecEnv, "set_opponent", leak)
+    try:
+        assert not bench_soak(steps=800, swap_every=100, num_games=8, say=lambda line: None)
+    finally:
+        for handle in leaks:
+            os.close(handle)
 
 
 def test_bench_engine_prints_every_row() -> None:
