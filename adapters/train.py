@@ -111,7 +111,7 @@ def train(out: Path, recipe: Recipe, say: Callable[[str], None] = print) -> dict
         result: dict[str, Any] = {"steps": 0, "before": measure(model, recipe, say, "before training")}
         snapshots = Snapshots(checkpoints, recipe.snapshot_every, (lambda path: [path, path, "survivor"]) if own else None)
         try:
-            with tqdm(total=recipe.steps, unit=" steps", unit_scale=True) as bar:
+            with tqdm(total=recipe.steps, unit=" steps", unit_scale=True, mininterval=1.0) as bar:
                 model.learn(recipe.steps, callback=[snapshots, Progress(bar)])
         except KeyboardInterrupt:
             say(f"interrupted after {model.num_timesteps:,} steps")
