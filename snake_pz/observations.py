@@ -363,8 +363,9 @@ def write_masks(s: Any, r: Any, relative: Any, rows: Any, out: Any) -> Any:
                 food = s.food[e, cell] > 0
                 health = s.health[e, i] - (1 if r.hunger == HEALTH else 0) - r.hazard_damage * s.hazard[e, cell]
                 starves = health <= 0 and not food and r.uses_health
-                if shortened and s.length[e, i] == 1 and not (food and r.growth == SAME_TURN and r.max_length != 1):
-                    starves = True
+                if shortened:
+                    long = s.length[e, i] + (food and r.growth == SAME_TURN)
+                    starves = starves or long == 1 or r.max_length == 1
                 if s.occupancy[e, cell] > leaving or starves:
                     out[e, i, action] = 0
                     continue

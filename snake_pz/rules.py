@@ -44,8 +44,9 @@ class Rules:
     """Segments of each snake at the start, at least 1."""
     start: Start = "rings"
     """Where snakes start. `rings`: stretched out along concentric rectangles, equally spaced, all going round the same way.
-    `battlesnake`: curled up on the corner and the cardinal points of Battlesnake's standard map, with its food (on boards that
-    are not square, smaller than 7 or with more than 8 snakes: on the rings). `scattered`: curled up on random cells."""
+    `battlesnake`: curled up on the corner and the cardinal points of Battlesnake's standard map, with its food, but none with
+    growth on `every_turn` (on boards that are not square, smaller than 7 or with more than 8 snakes: on the rings, without
+    that food). `scattered`: curled up on random cells."""
     edge: Edge = "wall"
     """`wall`: a head that leaves the board dies. `wrap`: it comes in on the other side."""
     growth: Growth = "same_turn"
@@ -91,7 +92,8 @@ class Rules:
     """Full health in turns, 1 to 30,000; it only matters with hunger or hazards."""
     hazard_damage: int = 0
     """Health lost on a turn that ends with the head on a hazard without food, for each time the cell is listed; negative heals.
-    There are the hazards that a position was set up with, and those of `shrink_every`."""
+    Who is out of health then dies of the hazard, starving or not. There are the hazards that a position was set up with, and
+    those of `shrink_every`."""
     shrink_every: int = 0
     """After every so many turns one more outer line, drawn at random, is hazard. 0: never."""
     max_turns: int | None = None

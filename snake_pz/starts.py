@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from snake_pz.codes import RINGS, SCATTERED
+from snake_pz.codes import EVERY_TURN, RINGS, SCATTERED
 from snake_pz.dynamics import place_food
 from snake_pz.randomness import below, draw, turn_key, unit
 from snake_pz.state import ALIVE, NO_HEADING
@@ -135,7 +135,8 @@ def _take_points(s: Any, r: Any, rows: Any) -> None:
     """Battlesnake's standard map: the corner points or the cardinal points first, each group shuffled; and its food.
 
     One piece diagonal to each head, farther from the centre than the head on at least one axis, not in a corner of the board
-    (none on boards under 11x11 with more than four snakes), and one in the centre.
+    (none on boards under 11x11 with more than four snakes), and one in the centre. No food at all where tails grow on every
+    turn: that rule clears what nobody ate, the start included.
     """
     snakes, side = s.alive.shape[1], r.width
     middle = (side - 1) // 2
@@ -149,6 +150,8 @@ def _take_points(s: Any, r: Any, rows: Any) -> None:
         _shuffle(order, 4, 8, key)
         for i in range(snakes):
             _curl_up(s.body, s.occupancy, e, i, order[i], r.start_length)
+        if r.growth == EVERY_TURN:
+            continue
         if snakes <= 4 or side >= 11:
             for i in range(snakes):
                 cell = _food_beside(s.food, e, order[i], side, middle, draw(key, 16 + i))

@@ -1,10 +1,14 @@
-"""Replay transitions recorded from the official engines of Battlesnake and Hungry Geese, and count how many hold.
+"""Replay what was recorded from the official engines of Battlesnake and Hungry Geese, and count how much holds.
 
     python tests/official_rules.py FILE.jsonl.gz ...
 
-prints a line per file and event kind, and exits 0 only if every transition of every file is reproduced: bodies, health, food,
-cause of death, by whom, the end of the game; for geese also status and reward. The formats are described in
-tests/data/README.md. Records that share rules are replayed as one batch.
+Prints for every file how many of its records hold, in all and by kind of event (see `official_events`), and the first ones that
+do not. Exits 0 only if every record of every file is reproduced, 1 if not, 2 without files.
+
+A transition holds if the engine, put before it, comes to the same: bodies (of the dead too), health, food in its order, cause
+of death, by whom, hazards, whether the game is over; for geese also status, reward and how much food appeared, on free cells. A
+start position holds if the engine can start so (see `official_starts`). The formats are described in tests/data/README.md;
+files may be packed or not, and mix both engines. Records that share rules are replayed as one batch.
 """
 
 from __future__ import annotations
@@ -19,10 +23,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 from snake_pz import Position, Rules, SnakeEngine, SnakeState
-from snake_pz.state import CAUSES, body_cells
+from snake_pz.state import CAUSES, Cell, body_cells
+from tests.official_events import events
+from tests.official_starts import start_faults
 
 Record = dict[str, Any]
+OUTSIDE = (-1, -1)
+"""Any cell off the board of a snake that is out."""
 INVALID_ACTION = -1
 BATTLESNAKE_MOVES = {"up": 0, "right": 1, "down": 2, "left": 3}
 GEESE_MOVES = {"NORTH": 0, "EAST": 1, "SOUTH": 2, "WEST": 3}
@@ -37,7 +48,7 @@ BATTLESNAKE_CAUSES = {
 
 
 class Outcome(NamedTuple):
-    """One transition: what is wrong with it, [] if it holds, and what kinds of event it shows."""
+    """One record: what is wrong with it, [] if it holds, and what kinds of event it shows."""
 
     record: Record
     faults: list[str]
@@ -45,31 +56,42 @@ class Outcome(NamedTuple):
 
 
 def read(path: Path) -> list[Record]:
-    """The records of a file of JSON lines, packed by gzip or not."""
+    """The records of a file of JSON lines, packed by gzip or not.
+
+    Raises:
+        ValueError: a line that is no record of a transition or a start position.
+    """
     content = path.read_bytes()
     if content[:2] == b"\x1f\x8b":
         content = gzip.decompress(content)
-    return [json.loads(line) for line in content.decode().splitlines() if line.strip()]
+    records = [json.loads(line) for line in content.decode().splitlines() if line.strip()]
+    for number, record in enumerate(records, 1):
+        if not (isinstance(record, dict) and ("geese" in record or "snakes" in record)):
+            raise ValueError(f"record {number} is neither a transition nor a start position")
+    return records
 
 
 def replay(records: Iterable[Record]) -> Iterator[Outcome]:
-    """Play every record through the engine, those that share rules together."""
+    """Check every record, in any order: transitions that share rules are played together."""
     batches: dict[Rules, list[Record]] = defaultdict(list)
     for record in records:
-        batches[(_geese_rules if "geese" in record else _battlesnake_rules)(record)].append(record)
+        if "after" in record:
+            batches[(_geese_rules if "geese" in record else _battlesnake_rules)(record)].append(record)
+        else:
+            yield Outcome(record, start_faults(record), {"start_position"})
     for rules, batch in batches.items():
         geese = "geese" in batch[0]
-        position, actions = (_geese_position, _geese_actions) if geese else (_battlesnake_position, _battlesnake_actions)
+        position, actions, faults = (
+            (_geese_position, _geese_actions, _geese_faults)
+            if geese
+            else (_battlesnake_position, _battlesnake_actions, _battlesnake_faults)
+        )
         engine = SnakeEngine(rules, len(batch), seed=0)
-        state = SnakeState.from_positions(rules, [position(record) for record in batch])
-        engine.state = state
-        before = state.map(np.copy)
+        engine.state = SnakeState.from_positions(rules, [position(record) for record in batch])
+        before = engine.save()
         engine.step(np.array([actions(record) for record in batch], np.int64).reshape(len(batch), rules.num_snakes))
         for game, record in enumerate(batch):
-            compare = _geese_faults if geese else _battlesnake_faults
-            yield Outcome(
-                record, compare(record, engine.state, rules, game), _events(record, before, engine.state, rules, game)
-            )
+            yield Outcome(record, faults(record, before, engine.state, rules, game), events(record))
 
 
 # --------------------------------------------------------------------------------------------------------- Battlesnake
@@ -111,46 +133,52 @@ def _battlesnake_actions(record: Record) -> list[int]:
     return [BATTLESNAKE_MOVES.get(record["moves"].get(snake["id"], "up"), INVALID_ACTION) for snake in record["snakes"]]
 
 
-def _cells(record: Record, cells: list[list[int]]) -> list[tuple[int, int]]:
+def _cells(record: Record, cells: list[list[int]]) -> list[Cell]:
     return [(x, record["height"] - 1 - y) for x, y in cells]
 
 
-def _battlesnake_faults(record: Record, state: SnakeState, rules: Rules, game: int) -> list[str]:
+def _battlesnake_faults(record: Record, before: SnakeState, state: SnakeState, rules: Rules, game: int) -> list[str]:
     after, faults = record["after"], []
     ids = [snake["id"] for snake in record["snakes"]]
+    if [snake["id"] for snake in after["snakes"]] != ids:
+        return ["other snakes, or in another order"]
     for number, (earlier, snake) in enumerate(zip(record["snakes"], after["snakes"], strict=True)):
-        body = [(x, rules.height - 1 - y) for x, y in snake["body"]]
-        ours = _body(state, rules, game, number)
-        if [cell for cell in body if _inside(rules, cell)] != [cell for cell in ours if cell is not None] or len(body) != len(
-            ours
-        ):
-            faults.append(f"body of {snake['id']}: expected {body}, got {ours}")
+        name, ours = snake["id"], _body(before, state, rules, game, number)
+        if _on_board(rules, _cells(record, snake["body"]), earlier["cause"] != "") != ours:
+            faults.append(f"body of {name}: expected {_cells(record, snake['body'])}, got {ours}")
         if snake["health"] != state.health[game, number]:
-            faults.append(f"health of {snake['id']}: expected {snake['health']}, got {state.health[game, number]}")
-        cause, killer = CAUSES[state.cause[game, number]], int(state.killer[game, number])
-        if earlier["cause"] == "":
-            expected = (BATTLESNAKE_CAUSES.get(snake["cause"], snake["cause"]), snake["by"])
-            got = (cause, ids[killer] if killer >= 0 else "")
-            if expected != got:
-                faults.append(f"death of {snake['id']}: expected {expected}, got {got}")
-    if Counter(_cells(record, after["food"])) != _counts(state.food[game], rules):
-        faults.append(f"food: expected {after['food']}, got {_counts(state.food[game], rules)}")
-    if after["over_next"] != state.over[game]:
-        faults.append(f"over: expected {after['over_next']}, got {state.over[game]}")
-    if "hazards" in after and not after["over"]:
-        lines = (record["turn"] + 1) // rules.shrink_every  # which sides is drawn at random
-        for whose, cells in (
-            ("ours", _counts(state.hazard[game], rules)),
-            ("the record's", Counter(_cells(record, after["hazards"]))),
-        ):
-            if not _are_outer_lines(rules, set(cells), lines) or max(cells.values(), default=1) > 1:
-                faults.append(f"hazards: {whose} are not {lines} outer lines")
-    elif Counter(_cells(record, after.get("hazards", record["hazards"]))) != _counts(state.hazard[game], rules):
-        faults.append("hazards changed")
-    return faults
+            faults.append(f"health of {name}: expected {snake['health']}, got {state.health[game, number]}")
+        killer = int(state.killer[game, number])
+        death = (CAUSES[state.cause[game, number]], ids[killer] if killer >= 0 else "")
+        if earlier["cause"] and death == ("", ""):  # a position does not tell of what a snake died that is out
+            death = (BATTLESNAKE_CAUSES[earlier["cause"]], earlier["by"])
+        expected = (BATTLESNAKE_CAUSES.get(snake["cause"], snake["cause"]), snake["by"])
+        if expected != death:
+            faults.append(f"death of {name}: expected {expected}, got {death}")
+    food = _counts(state.food[game], rules)
+    left = [cell for cell in _cells(record, record["food"]) if cell in food]
+    if _cells(record, after["food"]) != left or Counter(left) != food:
+        faults.append(f"food: expected {_cells(record, after['food'])}, got {sorted(food.elements())}")
+    over = (bool(before.over[game]), bool(state.over[game]))
+    if (after["over"], after["over_next"]) != over:
+        faults.append(f"over before, after: expected {(after['over'], after['over_next'])}, got {over}")
+    return faults + _hazard_faults(record, state, rules, game)
 
 
-def _are_outer_lines(rules: Rules, cells: set[tuple[int, int]], lines: int) -> bool:
+def _hazard_faults(record: Record, state: SnakeState, rules: Rules, game: int) -> list[str]:
+    ours = _counts(state.hazard[game], rules)
+    theirs = Counter(_cells(record, record["after"].get("hazards", record["hazards"])))
+    if record["ruleset"] != "royale" or record["after"]["over"]:
+        return [] if ours == theirs else [f"hazards: expected {sorted(theirs.elements())}, got {sorted(ours.elements())}"]
+    lines = (record["turn"] + 1) // rules.shrink_every  # which sides is drawn at random
+    return [
+        f"hazards: {whose} are not {lines} outer lines: {sorted(cells.elements())}"
+        for whose, cells in (("ours", ours), ("the record's", theirs))
+        if not _are_outer_lines(rules, set(cells), lines) or max(cells.values(), default=1) > 1
+    ]
+
+
+def _are_outer_lines(rules: Rules, cells: set[Cell], lines: int) -> bool:
     """Whether these cells are so many lines taken from the sides of the board."""
     free = {(x, y) for x in range(rules.width) for y in range(rules.height)} - cells
     if not free:
@@ -179,7 +207,7 @@ def _geese_rules(record: Record) -> Rules:
 
 def _geese_position(record: Record) -> Position:
     width = record["columns"]
-    last = record["last_actions"] or [None] * len(record["geese"])
+    last = record["last_actions"] if record["step"] > 1 else [None] * len(record["geese"])  # none on the first step
     return Position(
         bodies=[[(cell % width, cell // width) for cell in goose] for goose in record["geese"]],
         food=[(cell % width, cell // width) for cell in record["food"]],
@@ -194,23 +222,26 @@ def _geese_actions(record: Record) -> list[int]:
     return [GEESE_MOVES.get(action, INVALID_ACTION) for action in record["actions"]]
 
 
-def _geese_faults(record: Record, state: SnakeState, rules: Rules, game: int) -> list[str]:
+def _geese_faults(record: Record, before: SnakeState, state: SnakeState, rules: Rules, game: int) -> list[str]:
     after, faults, width = record["after"], [], rules.width
     for number, goose in enumerate(after["geese"]):
-        ours = [y * width + x for x, y in _body(state, rules, game, number)] if state.alive[game, number] else []  # type: ignore[misc]
-        if ours != goose:
+        ours = [y * width + x for x, y in _body(before, state, rules, game, number)] if state.alive[game, number] else []
+        if goose != ours:
             faults.append(f"goose {number}: expected {goose}, got {ours}")
         if after["status"][number] != (status := _geese_status(record, state, game, number)):
             faults.append(f"status of {number}: expected {after['status'][number]}, got {status}")
         if after["reward"][number] != (reward := _geese_reward(record, state, rules, game, number)):
             faults.append(f"reward of {number}: expected {after['reward'][number]}, got {reward}")
-    food = [y * width + x for x, y in _counts(state.food[game], rules).elements()]
-    kept, new = Counter(after["food_before_spawn"]), Counter(food) - Counter(after["food_before_spawn"])
-    if kept - Counter(food) or sum(new.values()) != len(after["food"]) - len(after["food_before_spawn"]):
-        faults.append(f"food: expected {after['food_before_spawn']} and {len(after['food'])} in all, got {food}")
-    taken = {cell for goose in after["geese"] for cell in goose} | set(after["food_before_spawn"])
-    if taken & set(new) or max(new.values(), default=1) > 1:
-        faults.append(f"new food {sorted(new)} on cells that are not free")
+    kept, spawned = after["food_before_spawn"], after["food"][len(after["food_before_spawn"]) :]
+    food = Counter(y * width + x for x, y in _counts(state.food[game], rules).elements())
+    ours_new, earlier = food - Counter(kept), iter(record["food"])
+    in_order = all(cell in earlier for cell in kept) and after["food"][: len(kept)] == kept
+    if not in_order or Counter(kept) - food or ours_new.total() != len(spawned):
+        faults.append(f"food: expected {kept} and {len(spawned)} more, got {sorted(food.elements())}")
+    taken = {cell for goose in after["geese"] for cell in goose} | set(kept)
+    for whose, new in (("our", ours_new), ("the record's", Counter(spawned))):
+        if taken & set(new) or max(new.values(), default=1) > 1 or not set(new) <= set(range(rules.num_cells)):
+            faults.append(f"{whose} new food {sorted(new.elements())} is not on free cells")
     return faults
 
 
@@ -237,94 +268,61 @@ def _geese_reward(record: Record, state: SnakeState, rules: Rules, game: int, nu
 # --------------------------------------------------------------------------------------------------------------- both
 
 
-def _body(state: SnakeState, rules: Rules, game: int, number: int) -> list[tuple[int, int] | None]:
-    """Cells, head first; None for a head that has left the board."""
-    flat = body_cells(state, game, number).tolist()
-    return [None if cell < 0 else (cell % rules.width, cell // rules.width) for cell in flat]
+def _body(before: SnakeState, after: SnakeState, rules: Rules, game: int, number: int) -> list[Cell]:
+    """Cells, head first. The head of a snake that has just left the board is put beside it; OFF_BOARD stands for others."""
+    flat = body_cells(after, game, number).tolist()
+    cells = [(cell % rules.width, cell // rules.width) if cell >= 0 else OUTSIDE for cell in flat]
+    if cells and cells[0] == OUTSIDE and after.just_died[game, number]:
+        head = int(body_cells(before, game, number)[0])
+        right, down = ((0, -1), (1, 0), (0, 1), (-1, 0))[after.heading[game, number]]
+        cells[0] = (head % rules.width + right, head // rules.width + down)
+    return cells
 
 
-def _inside(rules: Rules, cell: tuple[int, int]) -> bool:
+def _on_board(rules: Rules, cells: list[Cell], was_out: bool) -> list[Cell]:
+    """The same, but that cells outside the board are all one if they belong to a snake that was out before the turn."""
+    return [cell if not was_out or _inside(rules, cell) else OUTSIDE for cell in cells]
+
+
+def _inside(rules: Rules, cell: Cell) -> bool:
     return 0 <= cell[0] < rules.width and 0 <= cell[1] < rules.height
 
 
-def _counts(counts: np.ndarray[Any, Any], rules: Rules) -> Counter[tuple[int, int]]:
+def _counts(counts: np.ndarray[Any, Any], rules: Rules) -> Counter[Cell]:
     return Counter({(int(cell) % rules.width, int(cell) // rules.width): int(counts[cell]) for cell in np.flatnonzero(counts)})
 
 
-def _events(record: Record, before: SnakeState, after: SnakeState, rules: Rules, game: int) -> set[str]:
-    """What kinds of event a transition shows, read from the record itself."""
-    events: set[str] = set()
-    if "geese" in record:
-        statuses = zip(record["status"], record["after"]["status"], record["after"]["geese"], strict=True)
-        died = sum(status == "ACTIVE" and not goose for status, _, goose in statuses)
-        if record["step"] % record["hunger_rate"] == 0:
-            events.add("hunger step")
-        if len(record["after"]["food"]) > len(record["after"]["food_before_spawn"]):
-            events.add("food spawned")
-        if "INVALID" in record["after"]["status"]:
-            events.add("invalid action")
-        if not any(status == "ACTIVE" for status in record["after"]["status"]):
-            events.add("ends the game")
-        if record["last_actions"] is None or record["step"] == 1:
-            events.add("first step")
-    else:
-        pairs = list(zip(record["snakes"], record["after"]["snakes"], strict=True))
-        died = sum(earlier["cause"] == "" and later["cause"] != "" for earlier, later in pairs)
-        if record["after"]["over"]:
-            events.add("already over")
-        elif record["after"]["over_next"]:
-            events.add("ends the game")
-        if any(earlier["cause"] for earlier, _ in pairs):
-            events.add("dead snake present")
-        if record["hazards"]:
-            events.add("hazards present")
-    if before.hazard[game].any() and (after.health[game] < before.health[game] - 1).any():
-        events.add("hazard damage")
-    ring = body_cells
-    for number in range(rules.num_snakes):
-        if not before.alive[game, number]:
-            continue
-        if after.just_died[game, number]:
-            events.add(f"death: {CAUSES[after.cause[game, number]]}")
-        if after.ate[game, number]:
-            events.add("eat")
-        length = int(before.length[game, number])
-        events.add(f"length {length}" if length < 3 else "length 3 or more")
-        if len(set(ring(before, game, number).tolist())) < length:
-            events.add("stacked segments")
-    if died > 1:
-        events.add("several die")
-    if died and not after.alive[game].any():
-        events.add("the last die")
-    return events or {"plain"}
-
-
 def report(path: Path) -> bool:
-    """Replay a file and print how many of its transitions hold, by event kind; whether all do."""
+    """Check a file and print how many of its records hold, by kind of event; whether all do."""
     totals: Counter[str] = Counter()
     held: Counter[str] = Counter()
     broken: list[Outcome] = []
-    outcomes = list(replay(read(path)))
+    try:
+        outcomes = list(replay(read(path)))
+    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+        print(f"{path.name}: cannot be replayed: {type(error).__name__}: {error}")
+        return False
     for outcome in outcomes:
         totals.update(outcome.events)
         if outcome.faults:
             broken.append(outcome)
         else:
             held.update(outcome.events)
-    print(f"{path.name}: {len(outcomes) - len(broken)} of {len(outcomes)} transitions hold")
+    print(f"{path.name}: {len(outcomes) - len(broken)} of {len(outcomes)} records hold")
     for event, total in sorted(totals.items()):
-        print(f"    {event:24} {held[event]:6} of {total}")
+        print(f"    {event:44} {held[event]:6} of {total}{'' if held[event] == total else '  <-- not all'}")
     for outcome in broken[:5]:
-        print(f"  {outcome.record['game']} ({outcome.record['source']}): {'; '.join(outcome.faults)}")
+        name = " ".join(str(outcome.record.get(key)) for key in ("game", "source", "turn", "step") if key in outcome.record)
+        print(f"  {name or 'start position'}: {'; '.join(outcome.faults)}")
     return bool(outcomes) and not broken
 
 
 def main(paths: list[str]) -> int:
-    """Replay these files; 0 if every transition of each holds, 2 without files."""
+    """Check these files; 0 if every record of each holds, 1 if not, 2 without files."""
     if not paths:
         print(__doc__)
         return 2
-    reports = [report(Path(path)) for path in paths]
+    reports = [report(Path(path)) for path in paths]  # all of them, also after one that fails
     return 0 if all(reports) else 1
 
 

@@ -1,8 +1,8 @@
 """The rules of the game, slow and plain: a specification to read, and what `snake_pz` is tested against.
 
 Lists of (x, y) and dataclasses, no arrays and no tricks. y = 0 is the top row; directions are 0 up, 1 right, 2 down, 3 left.
-A turn is `play(game, actions)`, then new food, then `finish(game)`. Where food appears is random, so `take_food` only checks
-that what appeared may appear, and takes it over.
+A turn is `play(game, actions)`, then new hazards and food, then `finish(game)`. Where these appear is random, so `take_hazards`
+and `take_food` only check that what appeared may appear, and take it over.
 """
 
 from __future__ import annotations
@@ -19,12 +19,17 @@ DIRECTIONS: list[Cell] = [(0, -1), (1, 0), (0, 1), (-1, 0)]
 NOBODY = -1
 """No killer, or several that are equally responsible."""
 
+NO_HEADING = -1
+"""The heading of a curled up snake that has not moved yet."""
+
 
 @dataclass
 class Snake:
     body: list[Cell]  # head first; a dead snake keeps its last, the head of one that left the board lies outside
-    heading: int  # the last executed direction
+    head: Cell  # body[0]; where it was, of one that hunger left no segment
+    heading: int  # the last executed direction, or NO_HEADING
     health: int
+    length_before: int = 0  # segments before this turn
     alive: bool = True
     cause: str = ""
     killer: int = NOBODY
@@ -50,13 +55,22 @@ class Game:
         return [number for number, snake in enumerate(self.snakes) if snake.alive]
 
 
+def mortal(rules: Rules) -> bool:
+    """Whether health can run out."""
+    return rules.hunger == "health" or rules.hazard_damage != 0
+
+
 def inside(rules: Rules, cell: Cell) -> bool:
     return 0 <= cell[0] < rules.width and 0 <= cell[1] < rules.height
 
 
+def ahead(cell: Cell, direction: int) -> Cell:
+    return cell[0] + DIRECTIONS[direction][0], cell[1] + DIRECTIONS[direction][1]
+
+
 def beside(rules: Rules, cell: Cell, direction: int) -> Cell:
     """The next cell in a direction, which lies outside if the board has walls and ends here."""
-    x, y = cell[0] + DIRECTIONS[direction][0], cell[1] + DIRECTIONS[direction][1]
+    x, y = ahead(cell, direction)
     return (x % rules.width, y % rules.height) if rules.edge == "wrap" else (x, y)
 
 
@@ -64,109 +78,196 @@ def beside(rules: Rules, cell: Cell, direction: int) -> Cell:
 
 
 def play(game: Game, actions: list[int]) -> None:
-    """One turn, up to and including the eliminations. A game that is over only forgets the events of its last turn."""
+    """One turn, up to and including the growth after it. A game that is over only forgets the events of its last turn."""
     game.just_ended = False
     for snake in game.snakes:
         snake.ate = snake.just_died = False
+        snake.length_before = len(snake.body)
     if game.over:
         return
     game.turn += 1
-    _move(game, actions)
+    meals = _move(game, actions)
     _hunger(game)
     _hazard(game)
-    _eat(game)
+    _eat(game, meals)
     _eliminate(game)
+    _grow_after(game)
 
 
-def _move(game: Game, actions: list[int]) -> None:
-    """Each head goes one cell on. The tail leaves, unless it grows on the very turn of eating."""
-    rules = game.rules
+def executed(rules: Rules, snake: Snake, action: int) -> int | str:
+    """The direction of a move as it is executed, or the cause of death of one that is removed for it."""
+    if action not in (0, 1, 2, 3):
+        if rules.invalid_move == "dies":
+            return "invalid"
+        action = straight_on(rules, snake)
+    if snake.heading == NO_HEADING or action != (snake.heading + 2) % 4 or rules.reverse == "is_a_move":
+        return action
+    return snake.heading if rules.reverse == "straight" else "reverse"
+
+
+def straight_on(rules: Rules, snake: Snake) -> int:
+    """From the second segment through the head, if that is one step, rather not across a seam; else up."""
+    if len(snake.body) < 2:
+        return 0
+    head, neck = snake.body[:2]
+    steps = [direction for direction in range(4) if beside(rules, neck, direction) == head]
+    direct = [direction for direction in steps if ahead(neck, direction) == head]
+    return (direct + steps + [0])[0]
+
+
+def _move(game: Game, actions: list[int]) -> list[int]:
+    """Each head goes one cell on. The tail leaves, unless it grows on the very turn of eating. Returns who is on food."""
+    rules, meals = game.rules, []
     for number in game.living:
-        snake, direction = game.snakes[number], actions[number]
-        if direction == (snake.heading + 2) % 4 and rules.reverse == "straight":
-            direction = snake.heading
-        if direction == (snake.heading + 2) % 4 and rules.reverse == "dies":
-            snake.cause = "reverse"  # removed before it moves
+        snake = game.snakes[number]
+        direction = executed(rules, snake, actions[number])
+        if isinstance(direction, str):
+            snake.cause = direction  # removed before it moves
             continue
         snake.heading = direction
-        head = beside(rules, snake.body[0], direction)
-        stays = rules.growth == "same_turn" and head in game.food
-        snake.body = [head, *(snake.body if stays else snake.body[:-1])]
+        snake.head = beside(rules, snake.head, direction)
+        taken = rules.contested_food == "lowest_index" and any(game.snakes[other].head == snake.head for other in meals)
+        if snake.head in game.food and not taken:
+            meals.append(number)
+        stays = rules.growth == "same_turn" and number in meals
+        snake.body = [snake.head, *(snake.body if stays else snake.body[:-1])]
+        if rules.own_body == "at_once" and snake.head in snake.body[1:]:
+            snake.cause, snake.killer = "self", number
+        snake.body = snake.body[: rules.max_length]
+    return meals
 
 
 def _hunger(game: Game) -> None:
-    """Each snake loses a unit of health."""
-    if game.rules.hunger == "health":
-        for number in game.living:
-            game.snakes[number].health -= 1
-
-
-def _hazard(game: Game) -> None:
-    """Each listing of the head's cell costs health (or heals), none if food lies there. At 0 that is the cause."""
+    """Each snake loses a unit of health, or, every so many turns, its tail; who has no segment left starves."""
     rules = game.rules
     for number in game.living:
         snake = game.snakes[number]
-        listings = game.hazards.count(snake.body[0])
-        if snake.cause == "" and rules.hazard_damage != 0 and listings > 0 and snake.body[0] not in game.food:
+        if rules.hunger == "health":
+            snake.health -= 1
+        if rules.hunger == "segment" and game.turn % rules.hunger_every == 0 and snake.cause == "":
+            snake.body = snake.body[:-1]
+            if not snake.body:
+                snake.cause = "starvation"
+
+
+def _hazard(game: Game) -> None:
+    """Each listing of the head's cell costs health (or heals), none if food lies there.
+
+    At 0 that is the cause, be it that the snake was starving and the hazard did no damage.
+    """
+    rules = game.rules
+    for number in game.living:
+        snake = game.snakes[number]
+        listings = game.hazards.count(snake.head)
+        if snake.cause == "" and mortal(rules) and listings > 0 and snake.head not in game.food:
             snake.health = min(max(snake.health - rules.hazard_damage * listings, 0), rules.max_health)
             if snake.health == 0:
                 snake.cause = "hazard"
 
 
-def _eat(game: Game) -> None:
-    """Each head on food eats: full health, which saves a starving snake; late growth doubles its tail for each piece."""
-    eaters = [game.snakes[number] for number in game.living if game.snakes[number].body[0] in game.food]
-    eaters = [snake for snake in eaters if snake.cause == ""]
-    for snake in eaters:
-        snake.ate = True
-        snake.health = game.rules.max_health
-        if game.rules.growth == "next_turn":
-            snake.body += [snake.body[-1]] * game.food.count(snake.body[0])
-    game.food = [cell for cell in game.food if all(cell != snake.body[0] for snake in eaters)]
+def _eat(game: Game, meals: list[int]) -> None:
+    """Who is on food eats: full health, which saves a starving snake; late growth doubles its tail for each piece.
+
+    Who is out already does not, but where food goes to the lowest index, that one has taken it as it moved.
+    """
+    rules = game.rules
+    for number in meals:
+        snake = game.snakes[number]
+        snake.ate = snake.cause == "" or rules.contested_food == "lowest_index"
+        if snake.cause == "":
+            snake.health = rules.max_health
+            if rules.growth != "same_turn":
+                snake.body = snake.body + [snake.body[-1]] * game.food.count(snake.head)
+    eaten = [game.snakes[number].head for number in meals if game.snakes[number].ate]
+    game.food = [cell for cell in game.food if cell not in eaten]
 
 
 def _eliminate(game: Game) -> None:
-    """Who is out of health, over the edge or has reversed is out first; then all collisions are judged on the same board."""
+    """Who is out of health, over the edge or out by its move is out first; then collisions are judged on the same board."""
     rules = game.rules
     living = game.living
     for number in living:
         snake = game.snakes[number]
-        if snake.cause == "" and snake.health <= 0 and (rules.hunger == "health" or rules.hazard_damage != 0):
+        if snake.cause == "" and snake.health <= 0 and mortal(rules):
             snake.cause = "starvation"
-        if snake.cause == "" and not inside(rules, snake.body[0]):
+        if snake.cause == "" and not inside(rules, snake.head):
             snake.cause = "wall"
     judged = [number for number in living if game.snakes[number].cause == ""]
     blocking = living if rules.dying_block == "all" else judged
     verdicts = {number: _collision(game, number, blocking) for number in judged}
     for number, (cause, killer) in verdicts.items():
         game.snakes[number].cause, game.snakes[number].killer = cause, killer
-    dying = [number for number in living if game.snakes[number].cause != ""]
-    for number in dying:
-        snake = game.snakes[number]
+    dying = [game.snakes[number] for number in living if game.snakes[number].cause != ""]
+    for snake in dying:
         snake.alive, snake.just_died, snake.died = False, True, game.turn
         snake.rank = 1 + len(living) - len(dying)
+        if rules.tied_deaths == "by_length":
+            snake.rank += sum(other.length_before > snake.length_before for other in dying)
 
 
 def _collision(game: Game, number: int, blocking: list[int]) -> tuple[str, int]:
     """The first that holds of own body, another's body, another's head; and who is responsible."""
-    snake, head = game.snakes[number], game.snakes[number].body[0]
+    snake, head = game.snakes[number], game.snakes[number].head
     if head in snake.body[1:]:
         return "self", number
     others = [other for other in blocking if other != number]
     bodies = [other for other in others if head in game.snakes[other].body[1:]]
     if bodies:
         return "body", _longest(game, bodies)
-    heads = [other for other in others if head == game.snakes[other].body[0]]
+    heads = [other for other in others if [head] == game.snakes[other].body[:1]]
     if game.rules.head_to_head == "longest_survives":
         heads = [other for other in heads if len(game.snakes[other].body) >= len(snake.body)]
     return ("head", _longest(game, heads)) if heads else ("", NOBODY)
 
 
 def _longest(game: Game, numbers: list[int]) -> int:
-    """The longest of these snakes; nobody if several are, for no snake's number may matter."""
+    """The longest of these snakes; if several are, nobody, for no snake's number may matter, unless the rules name one."""
     longest = max(len(game.snakes[number].body) for number in numbers)
     found = [number for number in numbers if len(game.snakes[number].body) == longest]
-    return found[0] if len(found) == 1 else NOBODY
+    return found[0] if len(found) == 1 or game.rules.tied_killer == "lowest_index" else NOBODY
+
+
+def _grow_after(game: Game) -> None:
+    """Growth on every turn: no food is left, everybody in full health, tails doubled that are not; of the dead as well."""
+    if game.rules.growth != "every_turn":
+        return
+    game.food = []
+    for snake in game.snakes:
+        snake.health = game.rules.max_health
+        if len(snake.body) >= 2 and snake.body[-1] != snake.body[-2]:
+            snake.body = [*snake.body, snake.body[-1]]
+
+
+def take_hazards(game: Game, after: list[Cell]) -> None:
+    """Check that these may be the hazards after a turn, and take them over.
+
+    Where hazards close in, the cells without are a rectangle, smaller than the board by a line for each time; others are
+    forgotten.
+    """
+    rules = game.rules
+    if game.over or rules.shrink_every == 0:
+        assert after == game.hazards, "hazards changed"
+        return
+    lines = game.turn // rules.shrink_every
+    assert len(after) == len(set(after)), "a hazard twice"
+    safe = {(x, y) for x in range(rules.width) for y in range(rules.height)} - set(after)
+    if safe:
+        xs, ys = {x for x, _ in safe}, {y for _, y in safe}
+        assert len(safe) == len(xs) * len(ys), "the cells without hazard are no rectangle"
+        assert max(xs) - min(xs) + 1 + max(ys) - min(ys) + 1 == rules.width + rules.height - lines, "not one line each time"
+    else:
+        assert lines >= min(rules.width, rules.height), "too many hazards"
+    game.hazards = after
+
+
+def free_cells(game: Game) -> set[Cell]:
+    """Where food may appear after a turn: on no body of the living, no food and, if the rules say so, beside no head."""
+    board = {(x, y) for x in range(game.rules.width) for y in range(game.rules.height)}
+    taken = {cell for number in game.living for cell in game.snakes[number].body} | set(game.food)
+    if not game.rules.food_near_heads:
+        for x, y in [game.snakes[number].head for number in game.living]:
+            taken |= {(x + dx, y + dy) for dx, dy in DIRECTIONS}
+    return board - taken
 
 
 def take_food(game: Game, after: list[Cell]) -> None:
@@ -176,9 +277,7 @@ def take_food(game: Game, after: list[Cell]) -> None:
     if game.over:
         assert not new, "food in a game that is over"
         return
-    covered = {cell for number in game.living for cell in game.snakes[number].body}
-    board = {(x, y) for x in range(game.rules.width) for y in range(game.rules.height)}
-    free = board - covered - set(game.food)
+    free = free_cells(game)
     assert len(new) == len(set(new)), "two new pieces on one cell"
     assert set(new) <= free, "new food on a cell that is not free"
     missing = game.rules.food_minimum - len(game.food)
@@ -192,10 +291,10 @@ def take_food(game: Game, after: list[Cell]) -> None:
 
 
 def finish(game: Game) -> None:
-    """End the game if one snake is left, none if it started alone, or the last turn is played; place who lives by length."""
+    """End the game if too few snakes are left or the last turn is played; place who lives by length."""
     if game.over:
         return
-    enough = 0 if game.entrants == 1 else 1
+    enough = {"one": 0 if game.entrants == 1 else 1, "one_always": 1, "none": 0}[game.rules.ends_with]
     if len(game.living) <= enough or game.turn >= (game.rules.max_turns or float("inf")):
         game.over = game.just_ended = True
         settle(game)
@@ -229,116 +328,3 @@ def rewards(game: Game, weights: RewardWeights) -> list[float]:
                 reward += weights.win / tied
         paid.append(reward)
     return paid
-
-
-# ---------------------------------------------------------------------------------------------------------------- masks
-
-
-def action_mask(game: Game, number: int, relative: bool) -> list[int]:
-    """1 where the move does not surely kill, as far as the board before the turn tells; all ones if every one does."""
-    snake = game.snakes[number]
-    directions = [(snake.heading + turn) % 4 for turn in (-1, 0, 1)] if relative else [0, 1, 2, 3]
-    if not snake.alive or game.over:
-        return [1] * len(directions)
-    mask = [int(_may_live(game, snake, direction)) for direction in directions]
-    return mask if any(mask) else [1] * len(directions)
-
-
-def _may_live(game: Game, snake: Snake, direction: int) -> bool:
-    rules = game.rules
-    if direction == (snake.heading + 2) % 4:
-        if rules.reverse == "dies":
-            return False
-        if rules.reverse == "straight":
-            direction = snake.heading
-    cell = beside(rules, snake.body[0], direction)
-    if not inside(rules, cell):
-        return False
-    if any(cell in game.snakes[number].body[:-1] for number in game.living):  # tails leave
-        return False
-    mortal = rules.hunger == "health" or rules.hazard_damage != 0
-    health = snake.health - (rules.hunger == "health") - rules.hazard_damage * game.hazards.count(cell)
-    return cell in game.food or not mortal or health > 0
-
-
-# --------------------------------------------------------------------------------------------------------- observations
-# Planes are lists of rows. A snake sees the living and itself, also at the moment of its death.
-
-TTL_STEP, LONGER, SHORTER, WALL = 10, 255, 128, 255
-
-
-def board_view(game: Game, number: int) -> list[list[list[int]]]:
-    """`board`: own body, own head, other bodies, other heads, food, walls and hazards, health; at least 7 cells a side."""
-    width, height = max(game.rules.width, 7), max(game.rules.height, 7)
-    cells = [[(x, y) for x in range(width)] for y in range(height)]
-    return [[[_level(game, number, plane, cell) for cell in row] for row in cells] for plane in range(7)]
-
-
-def egocentric_view(game: Game, number: int) -> list[list[list[int]]]:
-    """`egocentric`: the planes of `board` without the own head, seen from the head, which is in the centre and heads up."""
-    rules, snake = game.rules, game.snakes[number]
-    (x, y), (forward_x, forward_y) = snake.body[0], DIRECTIONS[snake.heading]
-    right_x, right_y = DIRECTIONS[(snake.heading + 1) % 4]
-    reach = max(rules.width, rules.height, 4) - 1  # 7 cells a side at least
-    cells = []
-    for ahead in range(reach, -reach - 1, -1):
-        row = []
-        for aside in range(-reach, reach + 1):
-            cell = (x + ahead * forward_x + aside * right_x, y + ahead * forward_y + aside * right_y)
-            row.append((cell[0] % rules.width, cell[1] % rules.height) if rules.edge == "wrap" else cell)
-        cells.append(row)
-    return [[[_level(game, number, plane, cell) for cell in row] for row in cells] for plane in (0, 2, 3, 4, 5, 6)]
-
-
-def _level(game: Game, number: int, plane: int, cell: Cell) -> int:
-    """What a plane of `board` shows of a cell, which may lie outside."""
-    rules, snake = game.rules, game.snakes[number]
-    others = [game.snakes[other] for other in game.living if other != number]
-    if plane == 6:
-        return 255 * max(snake.health, 0) // rules.max_health
-    if not inside(rules, cell):
-        return WALL if plane == 5 else 0
-    if plane == 0:
-        return _time_to_live([snake], cell)
-    if plane == 1:
-        return 255 if cell == snake.body[0] else 0
-    if plane == 2:
-        return _time_to_live(others, cell)
-    if plane == 3:
-        lengths = [len(other.body) for other in others if other.body[0] == cell]
-        return 0 if not lengths else LONGER if max(lengths) >= len(snake.body) else SHORTER
-    if plane == 4:
-        return 255 if cell in game.food else 0
-    return min(64 * game.hazards.count(cell), 192) if rules.hazard_damage != 0 else 0
-
-
-def _time_to_live(snakes: list[Snake], cell: Cell) -> int:
-    """For each turn until the last segment here has left, if nobody eats: the tail leaves on the next turn."""
-    turns = [len(snake.body) - k for snake in snakes for k, segment in enumerate(snake.body) if segment == cell]
-    return min(TTL_STEP * max(turns, default=0), 255)
-
-
-def single_view(game: Game, number: int) -> list[list[list[int]]]:
-    """`single`: grey levels."""
-    rules = game.rules
-    return [[[_grey(game, number, (x, y)) for x in range(rules.width)] for y in range(rules.height)]]
-
-
-def _grey(game: Game, number: int, cell: Cell) -> int:
-    snake = game.snakes[number]
-    others = [game.snakes[other] for other in game.living if other != number]
-    if cell == snake.body[0]:
-        return 255
-    if cell in snake.body:
-        return 210
-    heads = [len(other.body) for other in others if other.body[0] == cell]
-    if heads:
-        return 170 if max(heads) >= len(snake.body) else 130
-    if any(cell in other.body for other in others):
-        return 90
-    if cell in game.food:
-        return 50
-    return 20 if cell in game.hazards and game.rules.hazard_damage != 0 else 0
-
-
-VIEWS = {"board": board_view, "egocentric": egocentric_view, "single": single_view}

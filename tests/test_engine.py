@@ -12,27 +12,22 @@ from hypothesis import given, settings
 from snake_pz.engine import SnakeEngine
 from snake_pz.rewards import RewardWeights
 from snake_pz.rules import Rules
-from snake_pz.state import SnakeState
-from tests import oracle
+from snake_pz.state import CAUSES, SnakeState
+from tests import oracle, oracle_views
 from tests.games import (
+    PRESETS,
     WEIGHTS,
     assert_same_turn,
     assert_same_views,
+    careful_actions,
     check_consistent,
+    preset_rules,
     random_rules,
     read_games,
+    room,
     seeds,
 )
 from tests.oracle import Game
-
-
-def careful_actions(engine: SnakeEngine, random: Random, care: float = 0.9) -> np.ndarray:
-    """(E, N) moves that mostly do not kill at once, so that games last."""
-    masks = engine.action_masks("absolute")
-    actions = [
-        [random.choice(np.flatnonzero(mask) if random.random() < care else [0, 1, 2, 3]) for mask in game] for game in masks
-    ]
-    return np.array(actions, np.int64).reshape(masks.shape[:2])
 
 
 def assert_same_state(one: SnakeState, other: SnakeState) -> None:
@@ -62,7 +57,7 @@ def whole_games(rules: Rules, seed: int, num_games: int, turns: int, *, views: b
 
 
 @given(random_rules(), seeds)
-@settings(max_examples=60)
+@settings(max_examples=100)
 def test_whole_games(rules: Rules, seed: int) -> None:
     whole_games(rules, seed, 3, 40)
 
@@ -71,6 +66,25 @@ def test_whole_games(rules: Rules, seed: int) -> None:
 @settings(max_examples=25)
 def test_whole_games_with_what_is_seen(rules: Rules, seed: int) -> None:
     whole_games(rules, seed, 2, 15, views=True)
+
+
+@given(preset_rules(), seeds)
+@settings(max_examples=40)
+def test_whole_games_of_every_preset(rules: Rules, seed: int) -> None:
+    whole_games(rules, seed, 2, 40)
+
+
+@given(preset_rules(), seeds)
+@settings(max_examples=12)
+def test_whole_games_of_every_preset_with_what_is_seen(rules: Rules, seed: int) -> None:
+    whole_games(rules, seed, 1, 15, views=True)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_long_games_of_every_preset(name: str) -> None:
+    """On the preset's own board, with players who seldom err."""
+    games = whole_games(PRESETS[name](), 3, 3, 250, care=0.999)
+    assert max(game.turn for game in games) > 20
 
 
 def test_whole_games_of_classic() -> None:
@@ -96,14 +110,10 @@ def test_very_many_whole_games() -> None:
 def test_whole_games_of_many_sizes(width: int, height: int, edge: Any, growth: Any) -> None:
     for num_snakes in (1, 2, 6):
         for start_length in (1, 3):
-            room = sum(
-                len(ring) // (start_length + 1)
-                for ring in Rules(width=width, height=height, num_snakes=1, start_length=1).rings()
-            )
             rules = Rules(
                 width=width,
                 height=height,
-                num_snakes=min(num_snakes, room),
+                num_snakes=min(num_snakes, room("rings", width, height, start_length)),
                 start_length=start_length,
                 edge=edge,
                 growth=growth,
@@ -121,7 +131,7 @@ def test_boards_of_every_size(width: int, height: int) -> None:
     for turn in range(5):
         assert_same_turn(engine, games, careful_actions(engine, Random(turn)))
         check_consistent(engine.state, rules)
-    for name in oracle.VIEWS:
+    for name in oracle_views.VIEWS:
         engine.observe(name)
 
 
@@ -151,7 +161,7 @@ def test_a_batch_equals_single_games(rules: Rules, seed: int) -> None:
             assert_same_state(batch.save(np.array([row])), single.state)
             np.testing.assert_array_equal(batch.rewards(WEIGHTS)[row], single.rewards(WEIGHTS)[0])
         if turn % 4 == 3:
-            for name in oracle.VIEWS:
+            for name in oracle_views.VIEWS:
                 views = batch.observe(name)
                 for row, single in enumerate(singles):
                     np.testing.assert_array_equal(views[row], single.observe(name)[0])
@@ -288,11 +298,13 @@ def test_a_game_that_is_over_does_not_change() -> None:
     rows = np.flatnonzero(over)
     assert engine.state.just_ended[rows].all()
     before = engine.save()
-    seen = {name: engine.observe(name) for name in oracle.VIEWS}
+    seen = {name: engine.observe(name) for name in oracle_views.VIEWS}
     engine.step(careful_actions(engine, Random(1)))
     for name, array, old in zip(SnakeState._fields, engine.state, before, strict=True):
         if name in ("ate", "just_died", "just_ended"):
             assert not array[rows].any(), f"{name} is of the last turn"
+        elif name == "length_before":
+            np.testing.assert_array_equal(array[rows], engine.state.length[rows])
         else:
             np.testing.assert_array_equal(array[rows], old[rows], name)
     assert (engine.rewards(WEIGHTS)[rows] == 0).all()
@@ -316,7 +328,7 @@ def test_what_a_dead_snake_saw_last_is_kept() -> None:
     rules = Rules(width=7, height=7, num_snakes=3, food_initial=2, food_minimum=2)
     engine = SnakeEngine(rules, 5, seed=3)
     engine.reset()
-    views = {name: engine.observe(name) for name in oracle.VIEWS}
+    views = {name: engine.observe(name) for name in oracle_views.VIEWS}
     for turn in range(30):
         engine.step(careful_actions(engine, Random(turn), care=0.8))
         for name, view in views.items():
@@ -398,15 +410,20 @@ def test_engine_refuses_rows_that_are_none(rows: list[int]) -> None:
     assert_same_state(engine.state, before)
 
 
-def test_actions_count_modulo_four() -> None:
-    one, other = SnakeEngine(Rules.classic(), 4, seed=0), SnakeEngine(Rules.classic(), 4, seed=0)
+@pytest.mark.parametrize("none", [4, 5, -2, -(2**40), 2**40 + 1])
+@pytest.mark.parametrize("invalid_move", ["straight", "dies"])
+def test_all_numbers_that_are_no_direction_are_the_same_invalid_move(none: int, invalid_move: Any) -> None:
+    rules = Rules.classic(invalid_move=invalid_move)
+    one, other = SnakeEngine(rules, 4, seed=0), SnakeEngine(rules, 4, seed=0)
     one.reset()
     other.reset()
-    for turn in range(5):
+    for turn in range(6):
         actions = careful_actions(one, Random(turn))
+        actions[turn % 4, turn % 3] = -1
         one.step(actions)
-        other.step(actions + 4 * np.random.default_rng(turn).integers(-(2**40), 2**40, actions.shape))
+        other.step(np.where(actions < 0, none, actions))
     assert_same_state(one.state, other.state)
+    assert (one.state.cause == CAUSES.index("invalid")).any() == (invalid_move == "dies")
 
 
 @pytest.mark.parametrize("rules", [Rules.classic(num_snakes=3), Rules.classic(width=12), Rules.classic(width=10)])

@@ -22,7 +22,19 @@ from snake_pz.observations import (
 )
 from snake_pz.rules import Rules
 from snake_pz.state import Position
-from tests.games import assert_same_views, engine_at, random_position, random_rules, read_games, seeds, turned
+from tests.games import (
+    PRESETS,
+    assert_same_views,
+    engine_at,
+    preset,
+    preset_rules,
+    random_actions,
+    random_position,
+    random_rules,
+    read_games,
+    seeds,
+    turned,
+)
 
 RULES = Rules(width=7, height=7, num_snakes=3, food_initial=0, food_minimum=0, hazard_damage=5)
 POSITION = Position(
@@ -122,7 +134,7 @@ def test_egocentric() -> None:
     walls[3:10, 4:11] = 0  # three columns ahead and behind, two rows to the left and four to the right
     walls[9, 4], walls[3, 4], walls[3, 7] = 64, 128, 192
     assert planes["walls and hazards"] == walls.tolist()
-    assert planes["health"] == np.full((13, 13), 127).tolist()
+    assert planes["clock"] == np.full((13, 13), 127).tolist()
 
 
 def test_single() -> None:
@@ -206,28 +218,91 @@ def test_the_longest_health() -> None:
     assert engine.observe("egocentric")[0, :, 5, 0, 0].tolist() == [255, 170, 0]
 
 
-def test_health_is_full_without_hunger() -> None:
-    engine = SnakeEngine(Rules(hunger="none", max_health=7), seed=0)
+def clock(turn: int, health: int, **changes: object) -> int:
+    """The same in both encodings that have it, everywhere."""
+    rules = Rules(width=7, height=7, num_snakes=1, max_health=50).replace(**changes)
+    engine = engine_at(rules, [Position(bodies=[[(3, 3)]], health=[health], turn=turn)])
+    board, egocentric = engine.observe("board")[0, 0, 6], engine.observe("egocentric")[0, 0, 5]
+    assert set(board.ravel().tolist()) == set(egocentric.ravel().tolist()) == {board[0, 0]}
+    return int(board[0, 0])
+
+
+def test_clock() -> None:
+    """Health where it can run out, the turns left where they end the game, whichever is less."""
+    assert clock(0, 50) == 255
+    assert clock(7, 20) == 255 * 20 // 50
+    assert clock(7, 0) == clock(7, -1) == 0
+    assert clock(7, 20, hunger="none") == clock(7, 20, hunger="segment") == 255, "nothing runs out"
+    assert clock(7, 20, hunger="none", hazard_damage=3) == 255 * 20 // 50
+    assert clock(0, 20, hunger="none", max_turns=30) == 255, "all turns are left"
+    assert clock(6, 20, hunger="segment", max_turns=30) == 255 * 24 // 30
+    assert clock(30, 20, hunger="none", max_turns=30) == clock(31, 20, hunger="none", max_turns=30) == 0
+    assert clock(0, 20, max_turns=30) == 255 * 20 // 50, "more turns than health are left"
+    assert clock(25, 20, max_turns=30) == 255 * 5 // 50, "more health than turns is left"
+
+
+def test_the_clock_of_geese_shows_how_many_turns_are_left() -> None:
+    engine = SnakeEngine(Rules.hungry_geese(num_snakes=1, ends_with="none", hunger_every=1000), seed=0)
     engine.reset()
-    engine.step(np.zeros((1, 4), int))
-    assert (engine.observe("board")[:, :, 6] == 255).all()
+    levels = []
+    while not engine.state.over.all():
+        levels.append(int(engine.observe("board")[0, 0, 6, 0, 0]))
+        engine.step(np.array([[1]]))
+    assert levels == [255 * (199 - turn) // 199 for turn in range(199)]
+
+
+def test_a_starved_snake_sees_from_where_its_head_was() -> None:
+    rules = Rules(width=7, height=7, num_snakes=2, hunger="segment", hunger_every=1, food_initial=0, food_minimum=0)
+    engine = engine_at(rules, [Position(bodies=[[(2, 2)], [(5, 2), (5, 3)]], headings=[1, 0])])
+    engine.step(np.array([[1, 0]]))
+    assert engine.state.length.tolist() == [[0, 1]]
+    board, egocentric = engine.observe("board")[0], engine.observe("egocentric")[0, 0]
+    assert not board[0, :2].any()
+    assert np.argwhere(board[0, 3]).tolist() == np.argwhere(board[0, 2]).tolist() == [[1, 5]]
+    assert np.argwhere(egocentric[1]).tolist() == [[6 - 2, 6 - 1]], "two ahead and one to the left of (3, 2)"
+
+
+def test_the_view_before_the_first_move_heads_up() -> None:
+    rules = Rules(width=5, height=5, num_snakes=1, food_initial=0, food_minimum=0, reverse="dies")
+    engine = engine_at(rules, [Position(bodies=[[(1, 1)] * 3], food=[(1, 0)])])
+    assert engine.state.heading.tolist() == [[-1]]
+    assert np.argwhere(engine.observe("egocentric")[0, 0, 3]).tolist() == [[3, 4]]
+    assert engine.action_masks("absolute").tolist() == [[[1, 1, 1, 1]]], "it cannot reverse"
+    assert engine.action_masks("relative").tolist() == [[[1, 1, 1]]]
+    assert observations.to_absolute(np.arange(3), np.full(3, -1, np.int8)).tolist() == [3, 0, 1]
 
 
 # ---------------------------------------------------------------------------------------------------- against the oracle
 
 
-@given(random_rules(), seeds)
-@settings(max_examples=60)
-@example(Rules(width=2, height=2, num_snakes=2, start_length=1), 0)
-@example(Rules(width=3, height=9, num_snakes=5, edge="wrap", reverse="dies"), 0)
-def test_views_and_masks_of_any_position(rules: Rules, seed: int) -> None:
+def check_views(rules: Rules, seed: int) -> None:
     random = Random(seed)
     engine = engine_at(rules, [random_position(random, rules) for _ in range(3)])
     for _ in range(2):
         games = read_games(engine)
         for row in range(3):
             assert_same_views(engine, games, row)
-        engine.step(np.array([[random.randrange(4) for _ in range(rules.num_snakes)] for _ in range(3)]))
+        engine.step(random_actions(random, rules, 3))
+
+
+@given(random_rules(), seeds)
+@settings(max_examples=100)
+@example(Rules(width=2, height=2, num_snakes=2, start_length=1), 0)
+@example(Rules(width=3, height=9, num_snakes=5, edge="wrap", reverse="dies"), 0)
+def test_views_and_masks_of_any_position(rules: Rules, seed: int) -> None:
+    check_views(rules, seed)
+
+
+@given(random_rules(max_side=5, hunger="segment"), seeds)
+@settings(max_examples=40)
+def test_views_and_masks_of_snakes_that_lose_segments(rules: Rules, seed: int) -> None:
+    check_views(rules, seed)
+
+
+@given(preset_rules(), seeds)
+@settings(max_examples=30)
+def test_views_and_masks_of_every_preset(rules: Rules, seed: int) -> None:
+    check_views(rules, seed)
 
 
 @pytest.mark.slow
@@ -240,7 +315,7 @@ def test_views_and_masks_of_very_many_positions() -> None:
         for turn in range(3):
             games = read_games(engine)
             assert_same_views(engine, games, turn % 2)
-            engine.step(np.array([[random.randrange(4) for _ in range(rules.num_snakes)] for _ in range(2)]))
+            engine.step(random_actions(random, rules, 2))
 
     check()
 
@@ -254,6 +329,8 @@ def test_views_of_a_turned_and_a_mirrored_board(rules: Rules, seed: int) -> None
     """`egocentric` and relative masks do not change when the board is turned, the others turn with it; all are mirrored."""
     random = Random(seed)
     position = random_position(random, rules)
+    assert position.headings is not None
+    position = position._replace(headings=[max(heading, 0) for heading in position.headings])  # without one it looks up
     engine = engine_at(rules, [position])
     for mirror in (False, True):
         moved_rules, moved_position, turn = turned(rules, position, mirror=mirror)
@@ -283,7 +360,9 @@ def test_views_do_not_depend_on_the_order_of_snakes(rules: Rules, seed: int) -> 
     order = random.sample(range(rules.num_snakes), rules.num_snakes)
     assert position.headings is not None
     assert position.health is not None
+    assert position.alive is not None
     shuffled = position._replace(
+        alive=[position.alive[k] for k in order],
         bodies=[position.bodies[k] for k in order],
         headings=[position.headings[k] for k in order],
         health=[position.health[k] for k in order],
@@ -375,8 +454,27 @@ def test_masks_of_hunger_and_hazards() -> None:
     assert mask(burning._replace(food=[(1, 2), (2, 1)]), hazard_damage=10) == [1, 1, 1, 1]
 
 
+def test_masks_of_lost_segments() -> None:
+    """Where hunger takes segments or lengths are limited, more of a body than its tail may leave."""
+    other = Position(bodies=[[(2, 2), (2, 3)], [(1, 1), (1, 2), (1, 3), (1, 4)], [(3, 0), (3, 1), (3, 2)]], turn=39)
+    assert mask(other, hunger="segment", hunger_every=41) == [1, 1, 1, 0], "the tail of the third leaves"
+    shorter = other._replace(bodies=[other.bodies[0], other.bodies[1][:3], [*other.bodies[2], (3, 3)]])
+    assert mask(shorter, hunger="segment", hunger_every=41) == [1, 0, 1, 0]
+    assert mask(shorter, hunger="segment", hunger_every=40) == [1, 1, 1, 1]
+    assert mask(shorter, hunger="none", max_length=4) == [1, 0, 1, 0]
+    assert mask(shorter, hunger="none", max_length=3) == [1, 1, 1, 0]
+    own = Position(bodies=[[(2, 2), (2, 3), (1, 3), (1, 2), (1, 1)]], turn=39)
+    assert mask(own, hunger="segment", hunger_every=40) == [1, 1, 1, 1]
+    assert mask(own, hunger="segment", hunger_every=40, own_body="at_once") == [1, 1, 1, 0]
+    assert mask(own, hunger="none", max_length=4, own_body="at_once") == [1, 1, 1, 0]
+    single = Position(bodies=[[(2, 2)]], food=[(2, 1)], turn=39)
+    assert mask(single, hunger="segment", hunger_every=40) == [1, 0, 0, 0], "who does not eat has no segment left"
+    assert mask(single, hunger="segment", hunger_every=40, max_length=1) == [1, 1, 1, 1], "every move dies"
+    assert mask(single, hunger="segment", hunger_every=41) == [1, 1, 1, 1]
+
+
 def test_moves_that_a_mask_forbids_kill() -> None:
-    """Unless the body in the way dies on the same turn; so here bodies of the dying block."""
+    """Unless the body in the way dies on the same turn; so here bodies of the dying block, and all heads move on."""
     deaths = 0
     for seed in range(300):
         random = Random(seed)
@@ -386,7 +484,7 @@ def test_moves_that_a_mask_forbids_kill() -> None:
             num_snakes=3,
             start_length=2,
             dying_block="all",
-            reverse=random.choice(["straight", "dies", "is_a_move"]),
+            reverse=random.choice(["straight", "is_a_move"]),
         )
         engine = engine_at(rules, [random_position(random, rules)])
         alive, masks = engine.state.alive[0].copy(), engine.action_masks("absolute")[0]
@@ -397,3 +495,26 @@ def test_moves_that_a_mask_forbids_kill() -> None:
                 deaths += 1
                 assert not engine.state.alive[0, snake]
     assert deaths > 50
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_moves_that_a_mask_forbids_kill_in_every_preset(name: str) -> None:
+    """But for bodies that vanish on the same turn: where nobody else dies, who made a forbidden move does."""
+    deaths = 0
+    for seed in range(300):
+        random = Random(seed)
+        rules = preset(name, 5, 5, 3)
+        if rules.hunger == "segment":
+            rules = rules.replace(hunger_every=3)
+        engine = engine_at(rules, [random_position(random, rules)])
+        alive, masks = engine.state.alive[0].copy(), engine.action_masks("absolute")[0]
+        actions = [random.choice(np.flatnonzero(mask)) for mask in masks]
+        snake = random.randrange(rules.num_snakes)
+        if masks[snake].all() or not alive[snake]:
+            continue
+        actions[snake] = random.choice(np.flatnonzero(masks[snake] == 0))
+        engine.step(np.array([actions]))
+        if not np.delete(engine.state.just_died[0], snake).any():
+            deaths += 1
+            assert engine.state.just_died[0, snake]
+    assert deaths > 20

@@ -14,7 +14,10 @@ from snake_pz.engine import SnakeEngine
 from snake_pz.rewards import PRESETS, RewardWeights, reward_weights
 from snake_pz.rules import Rules
 from snake_pz.state import Position
-from tests.games import engine_at, random_rules, seeds
+from tests.games import (
+    PRESETS as RULE_SETS,
+)
+from tests.games import assert_same_turn, careful_actions, engine_at, preset_rules, random_rules, read_games, seeds
 
 NOTHING = RewardWeights(food=0, death=0, kill=0, win=0, rank=0, step=0)
 RULES = Rules(width=7, height=7, num_snakes=3, food_initial=0, food_minimum=0)
@@ -135,34 +138,49 @@ def test_rewards_of_a_batch() -> None:
 # ------------------------------------------------------------------------------------------------------------- sums
 
 
-@given(random_rules(max_side=7, max_turns=40), seeds)
-@settings(max_examples=50)
-def test_sums_over_games_agree_with_the_log(rules: Rules, seed: int) -> None:
-    """The log is kept from what the state says between turns: lengths, who lives, who is named responsible."""
+COMPONENTS = {name: dataclasses.replace(NOTHING, **{name: 1.0}) for name in dataclasses.asdict(NOTHING)}
+
+
+def check_sums(rules: Rules, seed: int) -> None:
+    """Whole games; each component is paid on the turns of its events alone, as a log kept by the oracle has them."""
     random = Random(seed)
-    engine = SnakeEngine(rules, 4, seed=seed)
+    engine = SnakeEngine(rules.replace(max_turns=min(rules.max_turns or 40, 40)), 4, seed=seed)
     engine.reset()
+    games = read_games(engine)
+    assert not any(engine.rewards(weights).any() for weights in COMPONENTS.values()), "paid before the first turn"
     shape = engine.state.alive.shape
-    sums = {field.name: np.zeros(shape) for field in dataclasses.fields(RewardWeights)}
-    meals, steps = np.zeros(shape), np.zeros(shape)
+    sums = {name: np.zeros(shape) for name in COMPONENTS}
+    log = {name: np.zeros(shape) for name in ("food", "death", "kill", "step")}
+    totals = {name: np.zeros(shape) for name in PRESETS}
     while not engine.state.over.all():
-        running, alive, length = ~engine.state.over, engine.state.alive.copy(), engine.state.length.copy()
-        masks = engine.action_masks("absolute")
-        actions = [
-            [random.choice(np.flatnonzero(mask) if random.random() < 0.9 else [0, 1, 2, 3]) for mask in game] for game in masks
-        ]
-        engine.step(np.array(actions))
-        for name, total in sums.items():
-            total += engine.rewards(dataclasses.replace(NOTHING, **{name: 1.0}))
-        meals += engine.state.length > length
-        steps += alive & running[:, None]
+        before = [[snake.alive and not game.over for snake in game.snakes] for game in games]
+        assert_same_turn(engine, games, careful_actions(engine, random))
+        died = np.array([[snake.just_died for snake in game.snakes] for game in games])
+        now = {
+            "food": np.array([[snake.ate for snake in game.snakes] for game in games]),
+            "death": died,
+            "kill": np.zeros(shape),
+            "step": np.array(before),
+        }
+        for row, game in enumerate(games):
+            for number, snake in enumerate(game.snakes):
+                if snake.just_died and snake.killer not in (-1, number):
+                    now["kill"][row, snake.killer] += 1
+        paid = {name: engine.rewards(weights) for name, weights in COMPONENTS.items()}
+        for name, events in now.items():
+            np.testing.assert_array_equal(paid[name], events, name)
+            log[name] += events
+        ended = np.array([game.just_ended for game in games])[:, None]
+        assert not paid["win"][~ended[:, 0]].any(), "a win before the end"
+        assert not paid["rank"][~(died | (ended & np.array(before)))].any(), "a place that is not settled"
+        for name in sums:
+            sums[name] += paid[name]
+        for name in totals:
+            totals[name] += engine.rewards(PRESETS[name])
     state, entrants = engine.state, rules.num_snakes
-    np.testing.assert_array_equal(sums["food"], meals)
-    np.testing.assert_array_equal(sums["step"], steps)
     np.testing.assert_array_equal(sums["death"], ~state.alive)
-    others = state.killer != np.arange(entrants)
-    kills = [[((state.killer[game] == snake) & others[game]).sum() for snake in range(entrants)] for game in range(4)]
-    np.testing.assert_array_equal(sums["kill"], kills)
+    np.testing.assert_allclose(totals["shaped"], 0.5 * log["food"] - log["death"] + sums["win"], atol=1e-5)
+    np.testing.assert_allclose(totals["rank"], sums["rank"], atol=1e-5)
     if entrants == 1:
         assert not sums["win"].any()
         assert not sums["rank"].any()
@@ -171,10 +189,83 @@ def test_sums_over_games_agree_with_the_log(rules: Rules, seed: int) -> None:
     np.testing.assert_allclose(sums["win"], first / first.sum(axis=1, keepdims=True), atol=1e-6)
     np.testing.assert_allclose(sums["rank"].sum(axis=1), 0, atol=1e-5)
     assert (np.abs(sums["rank"]) <= 1).all()
-    for ranks, worth in zip(state.rank, sums["rank"], strict=True):
-        order = np.argsort(ranks, kind="stable")
-        assert (np.diff(worth[order]) <= 1e-6).all(), "a worse place is not paid more"
-        assert ((np.diff(ranks[order]) == 0) == (np.abs(np.diff(worth[order])) < 1e-6)).all(), "equal places are paid alike"
+    for ranks, worth in zip(state.rank.tolist(), sums["rank"].tolist(), strict=True):
+        for rank, paid_for_it in zip(ranks, worth, strict=True):
+            shared = [1 + k for k in range(entrants) if sorted(ranks)[k] == rank]  # the places that have this rank
+            assert min(shared) == rank
+            expected = sum(1 - 2 * (place - 1) / (entrants - 1) for place in shared) / len(shared)
+            assert paid_for_it == pytest.approx(expected, abs=1e-5)
+
+
+@given(random_rules(max_side=7), seeds)
+@settings(max_examples=60)
+def test_sums_over_games_agree_with_the_log(rules: Rules, seed: int) -> None:
+    check_sums(rules, seed)
+
+
+@given(preset_rules(), seeds)
+@settings(max_examples=30)
+def test_sums_over_games_of_every_preset_agree_with_the_log(rules: Rules, seed: int) -> None:
+    check_sums(rules, seed)
+
+
+@given(random_rules(max_side=7, tied_deaths="by_length", head_to_head="all_die", max_snakes=8), seeds)
+@settings(max_examples=30)
+def test_sums_where_ties_are_placed_by_length(rules: Rules, seed: int) -> None:
+    check_sums(rules, seed)
+
+
+# -------------------------------------------------------------------------------------------------- places of the presets
+
+
+@pytest.mark.parametrize("name", [name for name in RULE_SETS if name != "solo"])
+def test_places_of_those_who_die_together(name: str) -> None:
+    """They share a place, and what it is worth; geese are placed by length, and share only where they are equally long."""
+    rules = RULE_SETS[name](width=7, height=7, num_snakes=4, food_minimum=0, food_chance=0.0)
+    bodies = [
+        [(0, 0), (0, 1), (0, 2)],
+        [(2, 0), (3, 0), (4, 0)],
+        [(5, 5), (5, 6)],
+        [(3, 5), (3, 4), (2, 4), (2, 5), (2, 6), (3, 6)],
+    ]
+    engine = engine_at(rules, [Position(bodies=bodies)])
+    engine.step(np.array([[1, 3, 0, 3]]))
+    assert engine.state.alive.tolist() == [[False, False, True, False]]
+    assert engine.state.over.all()
+    if rules.tied_deaths == "share":
+        assert engine.state.rank.tolist() == [[2, 2, 1, 2]]
+        worth = [-1 / 3, -1 / 3, 1, -1 / 3]
+    else:
+        assert name == "hungry_geese"
+        assert engine.state.rank.tolist() == [[3, 3, 1, 2]]
+        worth = [-2 / 3, -2 / 3, 1, 1 / 3]
+    assert engine.rewards(PRESETS["rank"])[0].tolist() == pytest.approx(worth)
+    assert engine.rewards(PRESETS["shaped"])[0].tolist() == [-1, -1, 1, -1]
+
+
+@pytest.mark.parametrize("name", RULE_SETS)
+def test_the_last_turn_of_every_preset_pays_by_length(name: str) -> None:
+    rules = RULE_SETS[name](width=7, height=7, num_snakes=3, food_minimum=0, food_chance=0.0, max_turns=12, hunger_every=50)
+    bodies = [[(0, 1), (0, 2)], [(2, 1), (2, 2), (2, 3), (2, 4)], [(4, 1), (4, 2), (4, 3), (4, 4)]]
+    engine = engine_at(rules, [Position(bodies=bodies, turn=10)])
+    engine.step(np.array([[0, 0, 0]]))
+    assert not engine.state.over.any()
+    assert not engine.rewards(PRESETS["rank"]).any()
+    engine.step(np.array([[1, 1, 1]]))
+    assert engine.state.over.all()
+    assert engine.state.rank.tolist() == [[3, 1, 1]]
+    assert engine.rewards(PRESETS["rank"])[0].tolist() == [-1, 0.5, 0.5]
+    assert engine.rewards(PRESETS["shaped"])[0].tolist() == [0, 0.5, 0.5]
+
+
+def test_max_turns_pays_who_dies_on_the_last_turn_for_their_places_too() -> None:
+    rules = RULES.replace(num_snakes=4, max_turns=1, tied_deaths="by_length")
+    bodies = [[(0, 2), (1, 2)], [(0, 4), (1, 4), (2, 4)], [(5, 5), (5, 6)], [(3, 3), (3, 4), (3, 5), (3, 6)]]
+    engine = engine_at(rules, [Position(bodies=bodies)])
+    engine.step(np.array([[3, 3, 1, 1]]))
+    assert engine.state.rank.tolist() == [[4, 3, 2, 1]]
+    assert paid(engine, rank=3) == pytest.approx([-3, -1, 1, 3])
+    assert paid(engine, win=1, death=-1) == [-1, -1, 0, 1]
 
 
 # -------------------------------------------------------------------------------------------------------------- what fits

@@ -19,19 +19,87 @@ def test_classic_is_the_default() -> None:
         "height": 11,
         "num_snakes": 4,
         "start_length": 3,
+        "start": "rings",
         "edge": "wall",
         "growth": "same_turn",
+        "max_length": None,
         "head_to_head": "longest_survives",
+        "tied_killer": "nobody",
+        "own_body": "with_others",
         "reverse": "straight",
+        "invalid_move": "straight",
         "dying_block": "collided",
         "food_initial": 3,
         "food_minimum": 3,
         "food_chance": 0.0,
+        "food_near_heads": True,
+        "contested_food": "all_eat",
         "hunger": "health",
+        "hunger_every": 40,
         "max_health": 100,
         "hazard_damage": 0,
+        "shrink_every": 0,
         "max_turns": None,
+        "ends_with": "one",
+        "tied_deaths": "share",
     }
+
+
+def differences(rules: Rules, base: Rules) -> dict[str, Any]:
+    """The fields in which rules differ from others."""
+    fields = dataclasses.asdict(base)
+    return {name: value for name, value in dataclasses.asdict(rules).items() if value != fields[name]}
+
+
+def test_battlesnake() -> None:
+    standard = Rules.battlesnake()
+    assert standard == Rules.battlesnake("standard")
+    assert differences(standard, Rules.classic()) == {
+        "start": "battlesnake",
+        "growth": "next_turn",
+        "tied_killer": "lowest_index",
+        "reverse": "is_a_move",
+        "food_initial": 0,
+        "food_minimum": 1,
+        "food_chance": 0.14,
+        "food_near_heads": False,
+        "hazard_damage": 14,
+    }
+    assert differences(Rules.battlesnake("wrapped"), standard) == {"edge": "wrap"}
+    assert differences(Rules.battlesnake("constrictor"), standard) == {"growth": "every_turn"}
+    assert differences(Rules.battlesnake("solo"), standard) == {"num_snakes": 1, "ends_with": "none"}
+    assert differences(Rules.battlesnake("royale"), standard) == {"shrink_every": 25}
+    assert Rules.battlesnake("royale", width=19, shrink_every=7) == Rules.battlesnake("royale").replace(
+        width=19, shrink_every=7
+    )
+    with pytest.raises(
+        ValueError, match="mode must be one of 'standard', 'wrapped', 'constrictor', 'solo', 'royale', got 'duel'"
+    ):
+        Rules.battlesnake("duel")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="unknown rule 'colour'"):
+        Rules.battlesnake("solo", colour=1)
+
+
+def test_hungry_geese() -> None:
+    assert differences(Rules.hungry_geese(), Rules.classic()) == {
+        "height": 7,
+        "start": "scattered",
+        "start_length": 1,
+        "edge": "wrap",
+        "max_length": 99,
+        "head_to_head": "all_die",
+        "own_body": "at_once",
+        "reverse": "dies",
+        "invalid_move": "dies",
+        "food_initial": 2,
+        "food_minimum": 2,
+        "contested_food": "lowest_index",
+        "hunger": "segment",
+        "max_turns": 199,
+        "ends_with": "one_always",
+        "tied_deaths": "by_length",
+    }
+    assert Rules.hungry_geese(num_snakes=8).num_snakes == 8
 
 
 def test_variants() -> None:
@@ -74,10 +142,27 @@ def test_variants() -> None:
         ({"max_turns": 0}, "max_turns must be >= 1, got 0"),
         ({"max_turns": 1.5}, r"max_turns must be an int, got 1\.5"),
         ({"edge": "torus"}, "edge must be one of 'wall', 'wrap', got 'torus'"),
-        ({"growth": None}, "growth must be one of 'same_turn', 'next_turn', got None"),
+        ({"growth": None}, "growth must be one of 'same_turn', 'next_turn', 'every_turn', got None"),
         ({"head_to_head": "random"}, "head_to_head must be one of 'all_die', 'longest_survives'"),
         ({"reverse": True}, "reverse must be one of 'straight', 'dies', 'is_a_move', got True"),
-        ({"hunger": "HEALTH"}, "hunger must be one of 'none', 'health', got 'HEALTH'"),
+        ({"hunger": "HEALTH"}, "hunger must be one of 'none', 'health', 'segment', got 'HEALTH'"),
+        ({"start": "corners"}, "start must be one of 'rings', 'battlesnake', 'scattered', got 'corners'"),
+        ({"tied_killer": None}, "tied_killer must be one of 'nobody', 'lowest_index', got None"),
+        ({"own_body": ""}, "own_body must be one of 'with_others', 'at_once', got ''"),
+        ({"invalid_move": "is_a_move"}, "invalid_move must be one of 'straight', 'dies', got 'is_a_move'"),
+        ({"contested_food": "none"}, "contested_food must be one of 'all_eat', 'lowest_index', got 'none'"),
+        ({"ends_with": 1}, "ends_with must be one of 'one', 'one_always', 'none', got 1"),
+        ({"tied_deaths": "length"}, "tied_deaths must be one of 'share', 'by_length', got 'length'"),
+        ({"food_near_heads": 1}, "food_near_heads must be True or False, got 1"),
+        ({"max_length": 0}, "max_length must be >= 1, got 0"),
+        ({"max_length": 2.0}, r"max_length must be an int, got 2\.0"),
+        ({"hunger_every": 0}, "hunger_every must be >= 1, got 0"),
+        ({"shrink_every": -1}, "shrink_every must be >= 0, got -1"),
+        ({"shrink_every": None}, "shrink_every must be an int, got None"),
+        ({"start": "battlesnake", "start_length": 256}, "start_length must be <= 255 where snakes start curled up, got 256"),
+        ({"start": "scattered", "start_length": 256}, "start_length must be <= 255 where snakes start curled up, got 256"),
+        ({"start": "battlesnake", "width": 2, "height": 2}, "a 2x2 board has room for at most 2 snakes of start_length 3"),
+        ({"start": "scattered", "width": 2, "height": 3, "num_snakes": 7}, "a 2x3 board has room for at most 6 snakes"),
         ({"dying_block": []}, r"dying_block must be one of 'collided', 'all', got \[\]"),
         (
             {"width": 3, "height": 3},

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from snake_pz.rules import Rules
-from snake_pz.state import CAUSES, OFF_BOARD, Position, SnakeState, body_cells
+from snake_pz.state import CAUSES, NO_HEADING, OFF_BOARD, Position, SnakeState, body_cells
 from tests.games import check_consistent, engine_at, read_game
 
 RULES = Rules(width=5, height=4, num_snakes=2, max_health=60)
@@ -31,17 +31,21 @@ def test_a_position_is_set_up_as_written() -> None:
     assert (state.food[1, 12], state.food[1, 3], state.food_count.tolist()) == (2, 1, [0, 3])
     assert (state.hazard[1, 4], state.hazard.sum()) == (3, 3)
     assert state.health.tolist() == [[60, 60], [5, 60]]
-    assert state.heading.tolist() == [[0, 0], [2, 3]]
+    assert state.heading.tolist() == [[NO_HEADING, NO_HEADING], [2, 3]]
     assert state.alive.tolist() == [[True, False], [True, True]]
     assert (state.turn.tolist(), state.seed.tolist(), state.entrants.tolist()) == ([0, 17], [0, 2**64 - 1], [2, 2])
     assert not state.over.any()
 
 
 def test_a_snake_may_be_set_up_dead() -> None:
+    """Anywhere, as the records of other engines have it: one that left the board too."""
     state = SnakeState.from_positions(RULES, [Position(bodies=[[(1, 0), (0, 0)], [(4, 3)]], alive=[False, True])])
     assert state.alive.tolist() == [[False, True]]
     assert np.flatnonzero(state.occupancy[0]).tolist() == [19]
     assert body_cells(state, 0, 0).tolist() == [1, 0]
+    outside = SnakeState.from_positions(RULES, [Position(bodies=[[(5, 0), (4, 0)], [(4, 3)]], alive=[False, True], over=True)])
+    assert body_cells(outside, 0, 0).tolist() == [OFF_BOARD, 4]
+    assert outside.over.tolist() == [True]
 
 
 @pytest.mark.parametrize("edge", ["wall", "wrap"])
@@ -52,15 +56,13 @@ def test_headings_follow_from_the_neck(width: int, height: int, edge: str) -> No
     def heading(head: tuple[int, int], neck: tuple[int, int]) -> int:
         return int(SnakeState.from_positions(rules, [Position(bodies=[[head, neck]])]).heading[0, 0])
 
-    if edge == "wall" or height > 2:
-        assert (heading((0, 0), (0, 1)), heading((0, 1), (0, 0))) == (0, 2)
-    if edge == "wall" or width > 2:
-        assert (heading((1, 0), (0, 0)), heading((0, 0), (1, 0))) == (1, 3)
+    assert (heading((0, 0), (0, 1)), heading((0, 1), (0, 0))) == (0, 2), "rather not across a seam"
+    assert (heading((1, 0), (0, 0)), heading((0, 0), (1, 0))) == (1, 3)
     if edge == "wrap" and height > 2:
         assert (heading((0, 0), (0, height - 1)), heading((0, height - 1), (0, 0))) == (2, 0)
     if edge == "wrap" and width > 2:
         assert (heading((0, 0), (width - 1, 0)), heading((width - 1, 0), (0, 0))) == (1, 3)
-    assert heading((1, 1), (1, 1)) == 0
+    assert heading((1, 1), (1, 1)) == NO_HEADING
 
 
 def test_refuses() -> None:
