@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from snake_pz.board import place_food
 from snake_pz.codes import EVERY_TURN, RINGS, SCATTERED
-from snake_pz.dynamics import place_food
 from snake_pz.randomness import below, draw, turn_key, unit
 from snake_pz.state import ALIVE, NO_HEADING
 
