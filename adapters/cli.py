@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -47,6 +48,94 @@ def train(
     torch.set_num_threads(1)  # networks this small are slower on more
     with _clear_errors():
         run(out, dataclasses.replace(QUICK if quick else Recipe(), **changes), console.print)
+
+
+@app.command()
+def play(
+    opponent: Annotated[
+        list[str] | None,
+        typer.Option(help="A bot (random, greedy, survivor), a checkpoint or champion; given several times: by seat."),
+    ] = None,
+    humans: Annotated[int, typer.Option(help="People at this keyboard: 1 (arrows or WASD) or 2 (arrows, WASD).")] = 1,
+    rules: Annotated[str, typer.Option(help="classic, battlesnake or hungry_geese.")] = "classic",
+    width: Annotated[int | None, typer.Option(help="Cells in a row.")] = None,
+    height: Annotated[int | None, typer.Option(help="Cells in a column.")] = None,
+    snakes: Annotated[int | None, typer.Option(help="Snakes, people included.")] = None,
+    fps: Annotated[float, typer.Option(help="Turns per second; + and - change it.")] = 6,
+    seed: Annotated[int | None, typer.Option(help="Of the first game and its opponents.")] = None,
+    record: Annotated[Path | None, typer.Option(help="Keep the game here as a replay, later ones beside it.")] = None,
+) -> None:
+    """Play against bots and checkpoints, or against each other."""
+    from adapters.people import preset, seat_people
+    from snake_pz.play import Session
+    from snake_pz.table import Table
+
+    with _clear_errors():
+        chosen = preset(rules, width=width, height=height, num_snakes=snakes)
+        session = Session(Table(chosen, seat_people(chosen, humans, opponent or ["greedy"])), fps=fps, seed=seed, record=record)
+    session.run()
+    for path in session.recordings:
+        console.print(f"recorded {path}", markup=False, soft_wrap=True)
+
+
+@app.command()
+def watch(
+    what: Annotated[list[str], typer.Argument(metavar="REPLAY|PLAYER...", help="A replay; with --players, one per snake.")],
+    players: Annotated[bool, typer.Option("--players", help="Play a game among bots and checkpoints.")] = False,
+    rules: Annotated[str, typer.Option(help="Of that game: classic, battlesnake or hungry_geese.")] = "classic",
+    width: Annotated[int | None, typer.Option(help="Cells in a row.")] = None,
+    height: Annotated[int | None, typer.Option(help="Cells in a column.")] = None,
+    max_cycles: Annotated[int, typer.Option(help="Turns after which that game is cut short.")] = 500,
+    seed: Annotated[int | None, typer.Option(help="Of that game and its players.")] = None,
+    fps: Annotated[float, typer.Option(help="Turns per second.")] = 8,
+    record: Annotated[Path | None, typer.Option(help="Write the replay, a few kilobytes.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page that plays it in any browser.")] = None,
+    gif: Annotated[Path | None, typer.Option(help="Write a GIF.")] = None,
+    mp4: Annotated[Path | None, typer.Option(help="Write a film; needs the extra `video`.")] = None,
+    ansi: Annotated[bool, typer.Option("--ansi", help="Show it in the terminal.")] = False,
+    window: Annotated[bool, typer.Option("--window", help="Open the window although something is written.")] = False,
+) -> None:
+    """Watch a replay, or a game among players: `watch game.jsonl`, `watch --players greedy greedy survivor model.zip`."""
+    from snake_pz import export
+    from snake_pz.render import NoDisplayError
+    from snake_pz.replay import Replay
+    from snake_pz.watch import watch as open_window
+
+    with _clear_errors():
+        if fps <= 0:
+            raise ValueError(f"fps must be above 0, got {fps}")
+        if mp4:
+            export.check_mp4()
+        if players:
+            from adapters.evaluate import record_game
+            from adapters.people import preset
+
+            chosen = preset(rules, width=width, height=height, num_snakes=len(what))
+            replay = record_game(what, seed=seed, env_kwargs={"rules": chosen, "max_cycles": max_cycles})
+        elif len(what) == 1:
+            replay = Replay.load(what[0])
+        else:
+            raise ValueError(f"watch shows one replay, got {len(what)}; for a game among players say --players")
+        writers: list[tuple[Path | None, Callable[[Path], None]]] = [
+            (record, replay.save),
+            (html, lambda path: export.write_html(replay, path)),
+            (gif, lambda path: export.write_gif(replay, path, fps)),
+            (mp4, lambda path: export.write_mp4(replay, path, fps)),
+        ]
+        if ansi:
+            for turn, text in enumerate(export.texts(replay)):
+                # a terminal is drawn over; a file or pipe gets one after the other
+                typer.echo(f"\x1b[H\x1b[J{text}" if console.is_terminal else text if turn == 0 else f"\n{text}")
+                time.sleep(1 / fps if console.is_terminal else 0)
+        for path, write in writers:
+            if path is not None:
+                write(path)
+                console.print(f"wrote {path}, {path.stat().st_size / 1000:,.1f} kB", markup=False, soft_wrap=True)
+        if window or not (ansi or any(path for path, _ in writers)):
+            try:
+                open_window(replay, fps)
+            except NoDisplayError as error:
+                raise OSError("there is no display to open a window on: say --html FILE, --gif FILE or --ansi") from error
 
 
 @bench_app.command()

@@ -1,8 +1,10 @@
-"""Games of the snake among any players, to the end: who wins how often, and what a game looks like."""
+"""Games of the snake among any players, to the end: who wins how often, and recordings of single games."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +14,7 @@ from adapters.lineup import Lineup
 from adapters.native_matches import NativeMatches
 from adapters.specs import resolve_seats
 from snake_pz import make_bot
+from snake_pz.replay import Replay
 
 
 class Results(NamedTuple):
@@ -69,18 +72,39 @@ def play_games(
     return Results(ranks, lengths, turns)
 
 
-def film_game(
+def record_game(
     players: Sequence[Any],
     *,
     seed: int | None = 0,
     env_kwargs: dict[str, Any] | None = None,
     deterministic: bool = False,
     device: Any = "auto",
-) -> Iterator[NDArray[np.uint8]]:
-    """The pictures (h, w, 3) of one game from start to end; arguments as `play_games`."""
-    matches, lineup = _seat(players, 1, {**(env_kwargs or {}), "render_mode": "rgb_array"}, deterministic, device)
-    for _ in _turns(matches, lineup, seed):
-        yield matches.render([0])[0]
+) -> Replay:
+    """Play one game to its end, the first that `play_games` plays with these arguments, and take it down.
+
+    Players are called what they were made of, checkpoints by their file's name; namesakes are numbered.
+    """
+    matches, lineup = _seat(players, 1, env_kwargs, deterministic, device)
+    turns = _turns(matches, lineup, seed)
+    next(turns)
+    recorder = matches.record(0, _distinct([_called(name) for name in lineup.names(0)]))
+    for _ in turns:
+        pass
+    return recorder.replay()
+
+
+def _called(name: str) -> str:
+    return Path(name).name.removesuffix(".zip")
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """The same with numbers after those that stand more than once."""
+    seen: Counter[str] = Counter()
+    distinct = []
+    for name in names:
+        seen[name] += 1
+        distinct.append(f"{name} {seen[name]}" if names.count(name) > 1 else name)
+    return distinct
 
 
 def _seat(

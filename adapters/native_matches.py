@@ -14,6 +14,7 @@ from adapters.seats import first_seating, fresh_seed
 from snake_pz.engine import SnakeEngine
 from snake_pz.env import KEYWORDS, SnakeParallelEnv, snake_infos
 from snake_pz.observations import ACTIONS, OBSERVATIONS, action_space, observation_space, to_absolute
+from snake_pz.replay import Recorder
 from snake_pz.rules import Rules
 
 
@@ -62,6 +63,7 @@ class NativeMatches:
         self._started = [0] * num_games
         self._max_cycles = np.full(num_games, self._env.max_cycles)
         self._active = np.zeros((num_games, self.seats), np.bool_)
+        self._recorders: dict[int, Recorder] = {}  # by game
         self._games: dict[int, SnakeParallelEnv] = {}  # for the attribute calls, made when asked for
         self._views: dict[tuple[str, str], NativeView] = {}
         self._buffers: dict[str, NDArray[np.uint8]] = {}  # by encoding: (E, N, *obs) in snake order
@@ -102,6 +104,9 @@ class NativeMatches:
         self._written.clear()
 
         state, before = self._engine.state, self._active
+        for game, recorder in self._recorders.items():
+            if before[game].any():
+                recorder.turn(directions[game])
         cut = ~state.over & (state.turn >= self._max_cycles)
         if cut.any():
             self._engine.settle_ranks(np.flatnonzero(cut))
@@ -159,6 +164,23 @@ class NativeMatches:
             buffer = self._buffers[observation] = self._engine.observe(observation, self._buffers.get(observation))
             self._written[observation] = self._in_seat_order(buffer)
         return self._written[observation]
+
+    def record(self, game: int, names: Sequence[str]) -> Recorder:
+        """Take down a game that has just begun; the recorder gets every turn until it is over.
+
+        Args:
+            game: which.
+            names: of the players in seat order.
+
+        Raises:
+            ValueError: it has begun before, or not one name per seat.
+        """
+        if len(names) != self.seats:
+            raise ValueError(f"a recording needs a name for each of {self.seats} seats, got {list(names)}")
+        by_snake = [name for _, name in sorted(zip(self._seating[game].tolist(), names, strict=True))]
+        engine = self._engine.game(game)
+        self._recorders[game] = Recorder(engine, int(engine.state.seed[0]), by_snake)
+        return self._recorders[game]
 
     def agents(self, game: int) -> tuple[str, ...]:
         """The snakes' names in seat order, as seated in the running game."""
@@ -227,6 +249,7 @@ class NativeMatches:
         for game in games.tolist():
             game_seed, order = next_game(self._row_seeds[game], self._started[game], self.seats)
             self._started[game] += 1
+            self._recorders.pop(game, None)
             seeds.append(game_seed)
             if self._shuffled:
                 self._seating[game] = order

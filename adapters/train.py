@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import imageio.v3 as imageio
 from stable_baselines3 import PPO
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from tqdm import tqdm
 
 from adapters.curry import CurryVecEnv
-from adapters.evaluate import film_game, play_games
+from adapters.evaluate import play_games, record_game
 from adapters.networks import policy_kwargs
 from adapters.sb3 import make_sb3_env
+from snake_pz.export import write_gif, write_html
 
 YARDSTICKS = ("random", "greedy", "survivor")
 """The bots, three of a kind, that a run is measured against before and after."""
@@ -65,9 +65,9 @@ QUICK = Recipe(steps=200_000, snapshot_every=40_000, eval_games=200, seed=0)
 def train(out: Path, recipe: Recipe, say: Callable[[str], None] = print) -> dict[str, Any]:
     """Train, measure and keep everything in a folder.
 
-    Writes `model.zip`, `checkpoints/snake_<steps>.zip`, `eval.json` (win rates before and after), `tensorboard/` and
-    `game.gif`. Files are complete or not there. Ctrl-C ends the training, not the run: what was learned is saved and
-    measured.
+    Writes `model.zip`, `checkpoints/snake_<steps>.zip`, `eval.json` (win rates before and after), `tensorboard/` and a game
+    against the yardsticks: `game.html` plays it, `game.gif` shows it, `game.jsonl` is its replay. Files are complete or not
+    there. Ctrl-C ends the training, not the run: what was learned is saved and measured.
 
     Args:
         out: the folder, made if it is not there.
@@ -120,9 +120,11 @@ def train(out: Path, recipe: Recipe, say: Callable[[str], None] = print) -> dict
         result["steps"] = model.num_timesteps
         result["after"] = measure(model, recipe, say, "after training")
     _write(out / "eval.json", json.dumps(result, indent=2).encode())
-    frames = list(film_game([model, *YARDSTICKS], seed=recipe.seed, env_kwargs=ENV_KWARGS, device=recipe.device))
-    _write(out / "game.gif", imageio.imwrite("<bytes>", frames, extension=".gif", duration=120, loop=0))
-    say(f"{out}: model.zip, checkpoints, eval.json, game.gif, tensorboard")
+    game = record_game([model, *YARDSTICKS], seed=recipe.seed, env_kwargs=ENV_KWARGS, device=recipe.device)
+    game.save(out / "game.jsonl")
+    write_html(game, out / "game.html")
+    write_gif(game, out / "game.gif")
+    say(f"{out}: model.zip, checkpoints, eval.json, game.html, game.gif, game.jsonl, tensorboard")
     return result
 
 

@@ -1,44 +1,47 @@
 """The picture of one game on a pygame surface in memory: board, snakes, side panel, at any size.
 
-All shapes are anti-aliased sprites, painted once for each size and colour and blitted from then on. Nothing here needs a
-display or touches one; pygame is imported inside the functions.
+Between two turns it can be drawn at any moment, the snakes on their way. Nothing here needs a display or touches one; pygame
+is imported inside the functions.
 """
 
 from __future__ import annotations
 
-import contextlib
-import io
 import itertools
-import warnings
-from collections.abc import Sequence
-from functools import cache, lru_cache
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from snake_pz.rules import Rules
+from snake_pz.sprites import (
+    DARK_CELL,
+    FAINT,
+    FRAME,
+    LIGHT_CELL,
+    PAPER,
+    TEXT,
+    Colour,
+    Shape,
+    apple,
+    colour_of,
+    disc,
+    hazard,
+    head,
+    load_pygame,
+    mark,
+    sprite,
+    stripe_of,
+    text_line,
+)
 from snake_pz.state import CAUSES, OFF_BOARD, SnakeState, body_cells
 
 if TYPE_CHECKING:
     import pygame
 
-Colour = tuple[int, int, int]
-Shape = tuple[float, float, float, float, float, Colour, float]
-"""A stroke with round ends: x0, y0, x1, y1, radius (a disc where both ends coincide), colour, opacity 0 to 1."""
-
-PALETTE: tuple[Colour, ...] = (
-    (86, 180, 233), (230, 159, 0), (0, 158, 115), (204, 121, 167), (240, 228, 66), (213, 94, 0), (0, 114, 178), (222, 222, 222),
-)  # fmt: skip
-"""Colours of snakes 0 to 7, told apart with any colour vision: Okabe and Ito, "Color Universal Design", 2008, with a light
-grey for their black. Snakes 8 to 15 wear the same with a dark stripe, all later ones with a stripe of another colour."""
-
-PAPER, LIGHT_CELL, DARK_CELL = (16, 20, 27), (35, 42, 54), (31, 37, 48)
-FRAME, TEXT, FAINT, INK, WHITE = (126, 138, 158), (232, 236, 242), (138, 149, 168), (12, 15, 20), (255, 255, 255)
-APPLE, LEAF, HAZARD_TAPE = (236, 72, 72), (120, 190, 80), (214, 178, 94)
-
 HEADINGS = ((0, -1), (1, 0), (0, 1), (-1, 0))
-BODY_WIDTH, TAIL_WIDTH, TAPER = 0.68, 0.2, 3.0
-"""Of a cell: the width of a body, of the tip of its tail, and the length over which one becomes the other."""
+BODY_WIDTH, TAIL_WIDTH, BLUNT_WIDTH, TAPER = 0.68, 0.2, 0.51, 3.0
+"""Of a cell: width of a body, of the tip of its tail, of that of a doubled tail, and the length on which it narrows to it."""
 
 FATES = {
     "": "not playing",
@@ -49,6 +52,7 @@ FATES = {
     "starvation": "starved",
     "hazard": "died in a hazard",
     "reverse": "turned back on itself",
+    "invalid": "made no move",
 }
 """What each of `state.CAUSES` is called."""
 
@@ -104,126 +108,45 @@ def describe(state: SnakeState, game: int, snake: int, names: Sequence[str]) -> 
     return f"{fate}, turn {died}" if died >= 0 else fate
 
 
-@cache
-def load_pygame() -> None:
-    """Import what is used of pygame, without its greeting on stdout and its warnings about packages."""
-    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import pygame.font
-        import pygame.surfarray
-
-        pygame.font.init()
-        pygame.font.Font(None, 12)  # the first one imports more, with warnings of its own
-
-
-def draw_game(state: SnakeState, rules: Rules, game: int, layout: Layout, names: Sequence[str]) -> pygame.Surface:
-    """The picture of one game on a new surface of the layout's size."""
-    load_pygame()
-    canvas = _background(layout).copy()
-    board = canvas.subsurface((layout.left, layout.top, layout.columns * layout.cell, layout.rows * layout.cell))
-    for cell in np.flatnonzero(state.hazard[game]).tolist():
-        _blit(board, layout, _hazard(int(state.hazard[game, cell])), *_place(layout, cell))
-    for cell in np.flatnonzero(state.food[game]).tolist():
-        _blit(board, layout, _FOOD, *_place(layout, cell))
-    for snake in np.flatnonzero(state.alive[game]).tolist():
-        _draw_snake(board, layout, snake, body_cells(state, game, snake).tolist(), int(state.heading[game, snake]))
-    for snake in np.flatnonzero(state.just_died[game]).tolist():
-        _blit(canvas, layout, _mark(snake), *_place_of_death(state, game, snake, layout))
-    _draw_panel(canvas, state, rules, game, layout, names)
-    return canvas
-
-
-# ------------------------------------------------------------------------------------------------------------- sprites
-
-
-@lru_cache(maxsize=1024)
-def _sprite(shapes: tuple[Shape, ...], unit: int, side: int) -> pygame.Surface:
-    """Shapes painted over each other on a transparent square of `side` pixels, the origin in its middle.
+def draw_game(
+    state: SnakeState, rules: Rules, game: int, layout: Layout, names: Sequence[str],
+    before: SnakeState | None = None, progress: float = 1.0,
+) -> pygame.Surface:  # fmt: skip
+    """The picture of one game on a new surface of the layout's size.
 
     Args:
-        shapes: in units, the lowest first.
-        unit: pixels.
-        side: pixels; even if `unit` is, so that the middle of the square is the middle of a cell.
+        state: E games.
+        rules: what they are played by.
+        game: which of them.
+        layout: where things are.
+        names: per snake.
+        before: the games a turn earlier; None: as they stand.
+        progress: how much of the way from there is done, 0 to 1.
     """
-    import pygame
-
-    y, x = (np.indices((side, side)) + 0.5 - side / 2) / unit
-    rgb, alpha = np.zeros((side, side, 3)), np.zeros((side, side, 1))
-    for x0, y0, x1, y1, radius, colour, opacity in shapes:
-        dx, dy = x1 - x0, y1 - y0
-        along = np.clip(((x - x0) * dx + (y - y0) * dy) / max(dx * dx + dy * dy, 1e-9), 0, 1)
-        distance = np.hypot(x - x0 - along * dx, y - y0 - along * dy)
-        cover = (np.clip((radius - distance) * unit + 0.5, 0, 1) * opacity)[..., None]
-        total = cover + alpha * (1 - cover)
-        rgb = (np.array(colour) * cover + rgb * alpha * (1 - cover)) / np.maximum(total, 1e-9)
-        alpha = total
-    surface = pygame.Surface((side, side), pygame.SRCALPHA, 32)
-    pygame.surfarray.pixels3d(surface)[:] = np.rint(rgb).transpose(1, 0, 2)
-    pygame.surfarray.pixels_alpha(surface)[:] = np.rint(alpha[..., 0] * 255).T
-    return surface
-
-
-@lru_cache(maxsize=4096)
-def _text(text: str, size: int, colour: Colour, room: int) -> pygame.Surface:
-    """A line of text at most `room` pixels wide, cut with dots where it is longer."""
-    import pygame
-
-    pygame.font.init()
-    font = pygame.font.Font(None, size)  # made anew each time: a font kept would not survive a pygame.quit() by others
-    shown = text
-    while text and font.size(shown)[0] > room:
-        text = text[:-1]
-        shown = text + "..."
-    return font.render(shown, True, colour)
-
-
-def _disc(x: float, y: float, radius: float, colour: Colour, opacity: float = 1.0) -> Shape:
-    return x, y, x, y, radius, colour, opacity
-
-
-def _colour(snake: int) -> Colour:
-    return PALETTE[snake % len(PALETTE)]
-
-
-def _stripe(snake: int) -> Colour | None:
-    style = snake // len(PALETTE)
-    return (None, INK)[style] if style < 2 else _colour(snake + (style - 2) % 7 + 1)
-
-
-@lru_cache(maxsize=1024)
-def _head(snake: int, heading: int) -> tuple[Shape, ...]:
-    """A head in units of a cell: skull, stripe, eyes looking ahead."""
-    shapes: list[Shape] = [(0, 0.08, 0, -0.06, 0.41, _colour(snake), 1.0)]
-    stripe = _stripe(snake)
-    if stripe is not None:
-        shapes.append((0, 0.5, 0, 0.12, 0.085, stripe, 1.0))
-    for x in (-0.19, 0.19):
-        shapes += [_disc(x, -0.14, 0.16, INK, 0.35), _disc(x, -0.14, 0.145, WHITE), _disc(x, -0.185, 0.085, INK)]
-    for _ in range(heading):  # a quarter turn to the right each
-        shapes = [(-y0, x0, -y1, x1, *look) for x0, y0, x1, y1, *look in shapes]  # type: ignore[misc]
-    return tuple(shapes)
-
-
-def _mark(snake: int) -> tuple[Shape, ...]:
-    """Of a death, in units of a cell: a cross on a disc."""
-    a = 0.13
-    strokes = ((-a, -a, a, a, 0.055, INK, 1.0), (-a, a, a, -a, 0.055, INK, 1.0))
-    return _disc(0, 0, 0.36, INK, 0.8), _disc(0, 0, 0.31, _colour(snake)), *strokes
-
-
-@lru_cache(maxsize=256)
-def _hazard(times: int) -> tuple[Shape, ...]:
-    """Tape across a cell, the more opaque the more often the cell is listed."""
-    opacity = min(0.25 + 0.15 * times, 1.0)
-    stripes = [(at - 1, 1.0, at + 1, -1.0, 0.06, HAZARD_TAPE, opacity) for at in (-1.0, -0.5, 0.0, 0.5, 1.0)]
-    return _disc(0, 0, 1, HAZARD_TAPE, 0.08), *stripes
-
-
-_FOOD: tuple[Shape, ...] = (
-    _disc(0, 0.05, 0.27, APPLE),
-    (0.02, -0.2, 0.12, -0.3, 0.055, LEAF, 1.0),
-    _disc(-0.1, -0.04, 0.06, WHITE, 0.7),
-)
+    load_pygame()
+    canvas = _background(layout).copy()
+    if before is None or progress >= 1:
+        before, progress = None, 1.0
+    board = canvas.subsurface((layout.left, layout.top, layout.columns * layout.cell, layout.rows * layout.cell))
+    for cell in np.flatnonzero(state.hazard[game]).tolist():
+        _blit(board, layout, hazard(int(state.hazard[game, cell])), *_place(layout, cell))
+    for cell, size in _food(state, game, before, progress):
+        _blit(board, layout, apple(size * (1 if layout.cell > 20 else 1.35)), *_place(layout, cell))
+    dying = np.flatnonzero(state.just_died[game]).tolist()
+    if before is not None and dying:
+        layer = _transparent(board)
+        for snake in dying:
+            _draw_dying(layer, layout, state, game, snake, before, progress)
+        layer.set_alpha(round(255 * (1 - progress)))
+        board.blit(layer, (0, 0))
+    for snake in np.flatnonzero(state.alive[game]).tolist():
+        _draw_snake(board, layout, snake, _body(state, game, snake, before, progress), int(state.heading[game, snake]))
+    if progress >= 0.5:  # those who die are then where they were stopped
+        for snake in dying:
+            x, y = place_of_death(state, game, snake, layout.columns)
+            _blit(canvas, layout, mark(snake), layout.left + round(x * layout.cell), layout.top + round(y * layout.cell))
+    _draw_panel(canvas, state, rules, game, layout, names)
+    return canvas
 
 
 # --------------------------------------------------------------------------------------------------------------- board
@@ -263,29 +186,96 @@ def _place(layout: Layout, cell: int) -> tuple[int, int]:
 
 def _blit(surface: pygame.Surface, layout: Layout, shapes: tuple[Shape, ...], x: int, y: int) -> None:
     """A sprite of the size of a cell."""
-    surface.blit(_sprite(shapes, layout.cell, layout.cell), (x, y))
+    surface.blit(sprite(shapes, layout.cell, layout.cell), (x, y))
 
 
-def _draw_snake(board: pygame.Surface, layout: Layout, snake: int, cells: list[int], heading: int) -> None:
-    """A joined body that tapers to its tail, bluntly where the last two segments lie on one cell, and the head over it."""
+def _food(state: SnakeState, game: int, before: SnakeState | None, progress: float) -> Iterator[tuple[int, float]]:
+    """Cells with food and its size: what is eaten stays until the head is there, what is new grows."""
+    there = np.flatnonzero(state.food[game]).tolist()
+    if before is None:
+        yield from ((cell, 1.0) for cell in there)
+        return
+    grown = round(8 * progress) / 8
+    for cell in there:
+        yield cell, 1.0 if before.food[game, cell] else grown
+    if progress < 0.5:
+        yield from ((cell, 1.0) for cell in np.flatnonzero((before.food[game] > 0) & (state.food[game] == 0)).tolist())
+
+
+class _Body(NamedTuple):
+    """Where a snake lies: a piece of a path, lengths and places along it in cells."""
+
+    path: list[int]  # cells, no two equal ones in a row
+    head: float  # where along the path the head is
+    tail: float  # where the tip of the tail is
+    tip: float  # width of the tip
+
+
+def _standing(state: SnakeState, game: int, snake: int) -> _Body:
+    """The body as it lies after a turn; blunt where the last two segments are on one cell."""
+    cells = body_cells(state, game, snake).tolist()
     path = [cell for cell, _ in itertools.groupby(cells)]
-    size = layout.cell
-    tip_width = 0.75 * BODY_WIDTH if cells[-2:-1] == cells[-1:] else TAIL_WIDTH
-    taper = min(TAPER, len(path) - 1)
-    for colour, scale in ((_colour(snake), 1.0), (_stripe(snake), 0.25)):
+    return _Body(path, 0, len(path) - 1, BLUNT_WIDTH if cells[-2:-1] == cells[-1:] else TAIL_WIDTH)
+
+
+def _body(state: SnakeState, game: int, snake: int, before: SnakeState | None, progress: float) -> _Body:
+    """The body on its way from where it was; as it stands, if it cannot have come from there in one turn."""
+    now = _standing(state, game, snake)
+    if before is None or not before.alive[game, snake]:
+        return now
+    earlier = _standing(before, game, snake)
+    trail = now.path[:1] + earlier.path
+    if now.path[:1] == earlier.path[:1] or now.path != trail[: len(now.path)]:
+        return now
+    rest = 1 - progress
+    tail = now.tail + (len(trail) - 1 - now.tail) * rest
+    return _Body(trail, rest, tail, now.tip + (earlier.tip - now.tip) * rest)
+
+
+def _draw_snake(board: pygame.Surface, layout: Layout, snake: int, body: _Body, heading: int) -> None:
+    """A joined body that tapers to its tail, and the head over it."""
+    size, taper = layout.cell, min(TAPER, body.tail - body.head)
+    narrows = body.tail - taper  # from here on
+    for colour, scale in ((colour_of(snake), 1.0), (stripe_of(snake), 0.25)):
         if colour is None:
             continue
-        tip, body = scale * tip_width * size, round(scale * BODY_WIDTH * size)
-        body += (size - body) % 2  # in the middle of a cell to the pixel
-        for k, (cell, following) in enumerate(itertools.pairwise(path)):
-            to_tip = len(path) - 1 - k  # cells
-            start, end = (tip + (body - tip) * min(rest / taper, 1.0) for rest in (to_tip, to_tip - 1))
-            (x, y), (to_x, to_y) = _place(layout, cell), _place(layout, following)
+        tip, full = scale * body.tip * size, round(scale * BODY_WIDTH * size)
+        full += (size - full) % 2  # in the middle of a cell to the pixel
+        for k, (cell, following) in enumerate(itertools.pairwise(body.path)):
             dx, dy = _step(layout, cell, following)
-            _draw_link(board, layout, colour, x, y, dx, dy, start, end)
-            if (x + dx * size, y + dy * size) != (to_x, to_y):  # across the seam: the other half comes in from outside
-                _draw_link(board, layout, colour, to_x - dx * size, to_y - dy * size, dx, dy, start, end)
-    _blit(board, layout, _head(snake, heading), *_place(layout, path[0]))
+            start, end = max(k, body.head), min(k + 1, body.tail)
+            corners = _corners(layout, cell, following)
+            middle = min(max(start, narrows), end)
+            if start < middle:
+                _draw_bar(board, layout, colour, corners, dx, dy, start - k, middle - k, full)
+            if middle < end:
+                widths = [tip + (full - tip) * (body.tail - at) / taper for at in (middle, end)]
+                _draw_cone(board, layout, colour, corners, dx, dy, middle - k, end - k, *widths)
+    on = int(body.head)
+    following = body.path[min(on + 1, len(body.path) - 1)]
+    dx, dy = _step(layout, body.path[on], following)
+    ahead = round((body.head - on) * size)
+    for x, y in _corners(layout, body.path[on], following):
+        _blit(board, layout, head(snake, heading), x + dx * ahead, y + dy * ahead)
+
+
+def _draw_dying(
+    board: pygame.Surface, layout: Layout, state: SnakeState, game: int, snake: int, before: SnakeState, progress: float
+) -> None:
+    """A snake that dies on this turn, on the way to where it is stopped; on the spot where that is off the board."""
+    heading = max(int(state.heading[game, snake]), 0)
+    if state.length[game, snake] > 0 and state.body[game, snake, state.head[game, snake]] != OFF_BOARD:
+        body = _body(state, game, snake, before, progress / 2)
+    else:
+        body = _standing(before, game, snake)
+    _draw_snake(board, layout, snake, body, heading)
+
+
+def _transparent(surface: pygame.Surface) -> pygame.Surface:
+    """A clear surface of the same size."""
+    import pygame
+
+    return pygame.Surface(surface.get_size(), pygame.SRCALPHA, 32)
 
 
 def _step(layout: Layout, cell: int, following: int) -> tuple[int, int]:
@@ -297,38 +287,64 @@ def _step(layout: Layout, cell: int, following: int) -> tuple[int, int]:
     return (dx, dy) if abs(dx) + abs(dy) == 1 else (0, 0)
 
 
-def _draw_link(
-    board: pygame.Surface, layout: Layout, colour: Colour, x: int, y: int, dx: int, dy: int, start: float, end: float
-) -> None:
-    """A stroke with round ends from one cell's middle to the next one's; `start` and `end` are its widths in pixels."""
-    size = layout.cell
-    stops: Sequence[int] = (0, size)
-    if start == end:
-        width = round(start)
-        across = (size - width) // 2
+def _corners(layout: Layout, cell: int, following: int) -> list[tuple[int, int]]:
+    """Where what is drawn from a cell to its neighbour starts: there, and across a seam also beyond the neighbour, outside."""
+    size, (x, y), (to_x, to_y) = layout.cell, _place(layout, cell), _place(layout, following)
+    dx, dy = _step(layout, cell, following)
+    beyond = (to_x - dx * size, to_y - dy * size)
+    return [(x, y)] if (dx, dy) == (0, 0) or beyond == (x, y) else [(x, y), beyond]
+
+
+def _draw_bar(
+    board: pygame.Surface, layout: Layout, colour: Colour, corners: list[tuple[int, int]],
+    dx: int, dy: int, start: float, end: float, width: int,
+) -> None:  # fmt: skip
+    """A stroke with round ends; `start` and `end` are parts of the way from one cell's middle to the next one's."""
+    size, bounds = layout.cell, board.get_rect()
+    first, last, across = round(start * size), round(end * size), (size - width) // 2
+    for x, y in corners:
         if dx:
-            board.fill(colour, (min(x, x + dx * size) + size // 2, y + across, size, width))
-        elif dy:
-            board.fill(colour, (x + across, min(y, y + dy * size) + size // 2, width, size))
-    else:
-        stops = range(0, size + 1, max(1, size // 12))  # so close that discs make a smooth edge
-    for stop in stops:
-        width_here = start + (end - start) * stop / size
-        _blit(board, layout, (_disc(0, 0, width_here / 2 / size, colour),), x + dx * stop, y + dy * stop)
+            bar = (x + size // 2 + (first if dx > 0 else -last), y + across, last - first, width)
+        else:
+            bar = (x + across, y + size // 2 + (first if dy > 0 else -last), width, last - first)
+        if dx or dy:
+            board.fill(colour, bounds.clip(bar))  # pygame would keep the size of what juts out on the left or above
+        for stop in (first, last):
+            _blit(board, layout, (disc(0, 0, width / 2 / size, colour),), x + dx * stop, y + dy * stop)
 
 
-def _place_of_death(state: SnakeState, game: int, snake: int, layout: Layout) -> tuple[int, int]:
-    """Where in the picture a snake was stopped: short of what it ran into, else where its head is."""
-    size, at = layout.cell, int(state.head[game, snake])
+def _draw_cone(
+    board: pygame.Surface, layout: Layout, colour: Colour, corners: list[tuple[int, int]],
+    dx: int, dy: int, start: float, end: float, wide: float, narrow: float,
+) -> None:  # fmt: skip
+    """A stroke whose width, in pixels, changes on the way: discs so close together that they make a smooth edge."""
+    size = layout.cell
+    first, last = round(start * size), round(end * size)
+    for stop in {*range(first, last, max(1, size // 12)), last}:
+        width = wide + (narrow - wide) * (stop - first) / max(last - first, 1)
+        shapes = (disc(0, 0, round(2 * width) / 4 / size, colour),)  # half pixels are few enough to keep their sprites
+        for x, y in corners:
+            _blit(board, layout, shapes, x + dx * stop, y + dy * stop)
+
+
+def place_of_death(state: SnakeState, game: int, snake: int, columns: int) -> tuple[float, float]:
+    """(x, y) in cells where a snake was stopped, (0, 0) being on the first cell: short of what it ran into, else at its head.
+
+    Args:
+        state: E games, on the turn on which it dies.
+        game: which of them.
+        snake: which snake.
+        columns: of the board.
+    """
+    at = int(state.head[game, snake])
     dx, dy = HEADINGS[state.heading[game, snake]]
-    cell = int(state.body[game, snake, at])
-    x, y = _place(layout, cell)
+    cell, back = int(state.body[game, snake, at]), 0.0
     if cell == OFF_BOARD:
-        x, y = _place(layout, int(state.body[game, snake, at - 1]))
-        x, y = x + dx * size // 2, y + dy * size // 2
+        cell, back = int(state.body[game, snake, at - 1]), -0.5
     elif CAUSES[state.cause[game, snake]] in ("self", "body", "head"):
-        x, y = x - dx * size * 3 // 4, y - dy * size * 3 // 4
-    return layout.left + x, layout.top + y
+        back = 0.75
+    y, x = divmod(cell, columns)
+    return x - back * dx, y - back * dy
 
 
 # --------------------------------------------------------------------------------------------------------------- panel
@@ -338,7 +354,7 @@ def _write(
     canvas: pygame.Surface, text: str, size: int, colour: Colour, left: int, right: int, y: float, *, flush_right: bool = False
 ) -> None:
     """A line of text between two columns of pixels, its middle at height `y`."""
-    line = _text(text, size, colour, right - left)
+    line = text_line(text, size, colour, right - left)
     canvas.blit(line, (right - line.get_width() if flush_right else left, round(y - line.get_height() / 2)))
 
 
@@ -372,7 +388,7 @@ def _draw_row(
     alive = bool(state.alive[game, snake])
     colour = TEXT if alive else FAINT
     icon = round((1.9 if two_lines else 1.3) * font)
-    canvas.blit(_sprite(_head(snake, 1) if alive else _mark(snake), icon, icon), (layout.panel, round(y - icon / 2)))
+    canvas.blit(sprite(head(snake, 1) if alive else mark(snake), icon, icon), (layout.panel, round(y - icon / 2)))
     name = names[snake] if alive or two_lines else f"{names[snake]}: {CAUSES[state.cause[game, snake]]}"
     upper, lower = (y - 0.55 * font, y + 0.7 * font) if two_lines else (y, y)
     _write(canvas, name, font, colour, left, bar_right, upper)
@@ -383,7 +399,7 @@ def _draw_row(
         health, height = int(state.health[game, snake]), max(3, font // 3)
         bar = (left, round(lower - height / 2), bar_right - left, height)
         canvas.fill(LIGHT_CELL, bar)
-        canvas.fill(_colour(snake), (*bar[:2], bar[2] * health // rules.max_health, height))
+        canvas.fill(colour_of(snake), (*bar[:2], bar[2] * health // rules.max_health, height))
         _write(canvas, str(health), small, FAINT, bar_right, right, lower, flush_right=True)
     else:
         _write(canvas, describe(state, game, snake, names), small, colour, left, right, lower)

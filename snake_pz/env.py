@@ -52,6 +52,7 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
         "render_modes": list(RENDER_MODES),
         "is_parallelizable": True,
         "render_fps": 10,
+        "has_manual_policy": True,
     }
 
     def __init__(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import string
+import time
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_pz import drawing
+from snake_pz import drawing, sprites
 from snake_pz.rules import Rules
 from snake_pz.state import SnakeState, body_cells
 
@@ -92,14 +93,88 @@ def ansi(state: SnakeState, rules: Rules, game: int = 0, *, names: Sequence[str]
     return "\n".join([f"turn {state.turn[game]}{over}", border, *board, border, *lines])
 
 
+class NoDisplayError(OSError):
+    """There is no display to open a window on."""
+
+
+def open_window(rules: Rules, title: str, scale: float = 1.0) -> pygame.Surface:
+    """Open the window of this process, as large as suits the board and the display, or take the one that is open.
+
+    Args:
+        rules: what will be played in it.
+        title: of the window.
+        scale: of the picture, 1 is the size of `rgb_array`.
+
+    Raises:
+        NoDisplayError: there is no display.
+    """
+    sprites.load_pygame()
+    import pygame
+
+    screen = pygame.display.get_surface() if pygame.display.get_init() else None
+    if screen is not None:
+        return screen
+    try:
+        pygame.display.init()
+        # Without any display SDL may fall back on a driver that draws where nobody sees it.
+        if pygame.display.get_driver() == "offscreen" and "SDL_VIDEODRIVER" not in os.environ:
+            raise pygame.error("SDL found no screen")
+        width, height = pygame.display.get_desktop_sizes()[0]
+        fitting = _fitting(rules, width * 9 // 10, height * 8 // 10)
+        layout = drawing.make_layout(rules, min(fitting.cell, round(scale * drawing.default_cell(rules))))
+        screen = pygame.display.set_mode((layout.width, layout.height), pygame.RESIZABLE)
+    except pygame.error as error:
+        pygame.display.quit()
+        raise NoDisplayError(
+            f"cannot open a window, there is no display ({error}); SDL_VIDEODRIVER=dummy runs without seeing anything"
+        ) from None
+    pygame.display.set_caption(title)
+    pygame.display.set_icon(sprites.sprite(sprites.head(0, 1), 32, 32))
+    return screen
+
+
+def draw_on(
+    screen: pygame.Surface,
+    state: SnakeState,
+    rules: Rules,
+    game: int = 0,
+    *,
+    names: Sequence[str] | None = None,
+    before: SnakeState | None = None,
+    progress: float = 1.0,
+) -> pygame.Rect:
+    """Fill a surface with the picture of one game, as large as there is room for.
+
+    Args:
+        screen: the surface.
+        state: E games.
+        rules: what they are played by.
+        game: which of them.
+        names: per snake; None: snake_0, snake_1, and so on.
+        before: the games a turn earlier, to draw the snakes on their way from there; None: as they stand.
+        progress: how much of the way is done, 0 to 1.
+
+    Returns:
+        Where on the surface the board is.
+    """
+    layout = _fitting(rules, *screen.get_size())
+    picture = drawing.draw_game(state, rules, game, layout, _names(rules, names), before, progress)
+    place = picture.get_rect(center=screen.get_rect().center)
+    screen.fill(sprites.PAPER)
+    screen.blit(picture, place)
+    return picture.get_rect(
+        x=place.x + layout.left, y=place.y + layout.top, w=layout.columns * layout.cell, h=layout.rows * layout.cell
+    )
+
+
 class Window:
-    """A window that shows one game after each turn, opened by the first `show`.
+    """A window that shows one game after each turn, opened by the first `show`; snakes slide from turn to turn.
 
     pygame has one window per process: two `Window`s draw into the same one. Closing it, by `close()` or by the user, ends it
     for good, and later calls of `show` return at once. Keyboard events are left in pygame's queue for whoever plays.
 
     Args:
-        fps: calls of `show` per second at most, each waits for its time; 0: no waiting.
+        fps: calls of `show` per second at most, each waits for its time; 0: no waiting. Above 30 nothing slides.
         title: of the window.
 
     Attributes:
@@ -112,64 +187,60 @@ class Window:
         self.fps = fps
         self.title = title
         self.closed = False
-        self._clock: pygame.time.Clock | None = None
+        self._open = False
+        self._last: SnakeState | None = None  # what was shown last
+        self._due = 0.0  # when the next picture may be complete, by time.perf_counter
 
     def show(self, state: SnakeState, rules: Rules, game: int = 0, *, names: Sequence[str] | None = None) -> None:
         """Draw the game as large as the window allows and wait until its time is over.
 
         Raises:
-            RuntimeError: there is no display to open a window on.
+            NoDisplayError: there is no display to open a window on.
             ValueError: not one name per snake.
         """
         if self.closed:
             return
         names = _names(rules, names)
-        drawing.load_pygame()
+        try:
+            screen = open_window(rules, self.title)
+        except NoDisplayError as error:
+            raise NoDisplayError(f"{error}, render_mode='rgb_array' and 'ansi' need no window") from None
+        self._open = True
         import pygame
 
-        screen = pygame.display.get_surface() if pygame.display.get_init() else None
-        if screen is None:
-            screen = self._open(rules)
-        self._clock = self._clock or pygame.time.Clock()
-        events = pygame.event.get(exclude=(pygame.KEYDOWN, pygame.KEYUP))  # a full queue would drop the closing of the window
-        if any(event.type in (pygame.QUIT, pygame.WINDOWCLOSE) for event in events):
-            self.close()
-            return
-        picture = drawing.draw_game(state, rules, game, _fitting(rules, *screen.get_size()), names)
-        screen.fill(drawing.PAPER)
-        screen.blit(picture, picture.get_rect(center=screen.get_rect().center))
-        pygame.display.flip()
-        self._clock.tick(self.fps)
+        row = state.map(lambda array: array[game : game + 1].copy())
+        before, self._last = self._last, row
+        if before is not None and (before.body.shape != row.body.shape or not follows(before, row)):
+            before = None
+        start = time.perf_counter()
+        while True:
+            events = pygame.event.get(exclude=(pygame.KEYDOWN, pygame.KEYUP))  # a full queue would drop the closing
+            if any(event.type in (pygame.QUIT, pygame.WINDOWCLOSE) for event in events):
+                self.close()
+                return
+            now = time.perf_counter()
+            if now >= self._due or 0 < self.fps <= 30:
+                progress = (now - start) / (self._due - start) if now < self._due else 1.0
+                draw_on(pygame.display.get_surface() or screen, row, rules, names=names, before=before, progress=progress)
+                pygame.display.flip()
+            if now >= self._due:
+                break
+            time.sleep(max(min(1 / 60, self._due - time.perf_counter()), 0))
+        self._due = now + 1 / self.fps if self.fps else 0.0
 
     def close(self) -> None:
         """Close the window. May be called at any time, and again."""
-        if self._clock is not None:
+        if self._open:
             import pygame
 
             pygame.display.quit()
-        self._clock = None
+        self._open = False
         self.closed = True
 
-    def _open(self, rules: Rules) -> pygame.Surface:
-        import pygame
 
-        try:
-            pygame.display.init()
-            # Without any display SDL may fall back on a driver that draws where nobody sees it.
-            if pygame.display.get_driver() == "offscreen" and "SDL_VIDEODRIVER" not in os.environ:
-                raise pygame.error("SDL found no screen")
-            width, height = pygame.display.get_desktop_sizes()[0]
-            fitting = _fitting(rules, width * 9 // 10, height * 8 // 10)
-            layout = drawing.make_layout(rules, min(fitting.cell, drawing.default_cell(rules)))
-            screen = pygame.display.set_mode((layout.width, layout.height), pygame.RESIZABLE)
-        except pygame.error as error:
-            pygame.display.quit()
-            raise RuntimeError(
-                f"cannot open a window, there is no display ({error}): use render_mode='rgb_array' or 'ansi', or set "
-                "SDL_VIDEODRIVER=dummy to run without seeing anything"
-            ) from None
-        pygame.display.set_caption(self.title)
-        return screen
+def follows(before: SnakeState, after: SnakeState, game: int = 0) -> bool:
+    """Whether one may be what a turn of the other led to: a turn later, in a game of the same seed."""
+    return bool(after.turn[game] == before.turn[game] + 1 and after.seed[game] == before.seed[game])
 
 
 @lru_cache(maxsize=64)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from snake_pz.engine import SnakeEngine
 from snake_pz.files import replacing
+from snake_pz.page import frame, page
 from snake_pz.rules import Rules
 from snake_pz.state import SnakeState, body_cells
 
@@ -51,12 +52,14 @@ class Recorder:
         self._digest = _first_digest(engine.state)
 
     def turn(self, actions: NDArray[Any]) -> None:
-        """Take down the turn that the engine has just played.
+        """Take down the turn that the engine has just played; nothing, if the game was over before.
 
         Args:
             actions: (N,) or (1, N) the absolute directions it was given.
         """
         state = self._engine.state
+        if state.turn[0] == len(self._actions):
+            return
         acted = state.alive[0] | state.just_died[0]
         moves = [
             LETTERS[int(move) if 0 <= move <= 3 else 4] if acts else LETTERS[5]
@@ -110,6 +113,14 @@ class Replay:
                 )
             yield engine.save()
 
+    def html(self) -> str:
+        """A page that plays it anywhere: one HTML document, which needs nothing else."""
+        return page(self.states(), self.rules, self.names)
+
+    def _repr_html_(self) -> str:
+        """The same inside a notebook."""
+        return frame(self.html())
+
     def save(self, path: str | Path) -> None:
         """Write it; the file appears whole or not at all."""
         header = {
@@ -122,7 +133,7 @@ class Replay:
         lines: list[Any] = [header, *([letters, digest[:4]] for letters, digest in zip(self.actions, self.hashes, strict=True))]
         lines.append({"turns": len(self.actions), "hash": self.hashes[-1] if self.hashes else ""})
         with replacing(Path(path)) as temporary:
-            temporary.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+            temporary.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines), encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path) -> Replay:
@@ -133,7 +144,7 @@ class Replay:
             ValueError: it is no replay, of another version, or comes out otherwise.
         """
         try:
-            lines = [json.loads(line) for line in Path(path).read_text().splitlines() if line.strip()]
+            lines = [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
             header = lines[0]
             if header.get("format") != FORMAT:
                 raise ValueError(f"its format is {header.get('format')!r}")
@@ -177,6 +188,8 @@ def _first_digest(state: SnakeState) -> str:
 def _digest(before: str, state: SnakeState) -> str:
     """32 hexadecimal digits of all that matters of the one game, however its arrays are laid out, and of all before."""
     digest = hashlib.blake2b(before.encode(), digest_size=16)
+    # A game that is cut short gets its living ranked without being over: that is no part of what was played.
+    state = state._replace(rank=np.where(state.alive & ~state.over[:, None], 0, state.rank))
     for name in ("turn", "alive", "heading", "health", "length", "cause", "killer", "rank", "food", "hazard", "over"):
         digest.update(np.ascontiguousarray(getattr(state, name)).astype("<i8").tobytes())
     for snake in np.flatnonzero(state.alive[0]):

@@ -1,8 +1,8 @@
 """Snake for several players.
 
 Import: `from snake_pz import snake_v0`. Parallel API: `snake_v0.parallel_env()`. AEC API: `snake_v0.env()`. Agents: `snake_0`
-to `snake_3` (4 by default). Manual control: no. Also in PettingZoo's registry: `pettingzoo.make("parallel", "snake_v0")` after
-`import snake_pz`.
+to `snake_3` (4 by default). Manual control: yes, `snake_v0.ManualPolicy`. Also in PettingZoo's registry:
+`pettingzoo.make("parallel", "snake_v0")` after `import snake_pz`.
 
 All snakes move one cell on at once, then all outcomes are judged on the moved board. A snake dies that leaves the board, runs
 into a body (its own too), meets a head of a snake as long or longer, or has not eaten for 100 turns. Eating makes it a segment
@@ -38,8 +38,9 @@ from pettingzoo.utils import wrappers
 from pettingzoo.utils.conversions import parallel_to_aec
 
 from snake_pz.env import SnakeParallelEnv
+from snake_pz.manual_policy import ManualPolicy
 
-__all__ = ["env", "parallel_env", "raw_env"]
+__all__ = ["ManualPolicy", "env", "parallel_env", "raw_env"]
 
 parallel_env = SnakeParallelEnv
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from adapters.evaluate import Results, film_game, play_games
+from adapters.evaluate import Results, play_games, record_game
+from adapters.native_matches import NativeMatches
+from snake_pz.replay import Replay
 
 
 def test_wins_are_shared_by_those_who_tie() -> None:
@@ -51,9 +55,49 @@ def test_the_wrong_number_of_players_is_refused() -> None:
         play_games(["greedy"], games=1)
 
 
-def test_a_film_has_a_picture_for_each_turn_and_the_start() -> None:
-    frames = list(film_game(["survivor"] * 4, seed=1, env_kwargs={"max_cycles": 12}))
-    results = play_games(["survivor"] * 4, games=1, seed=1, env_kwargs={"max_cycles": 12})
-    assert len(frames) == results.turns[0] + 1
-    assert len({frame.shape for frame in frames}) == 1
-    assert not np.array_equal(frames[0], frames[-1])
+def test_a_recorded_game_is_the_first_that_is_played(tmp_path: Path) -> None:
+    for seed, kwargs in ((1, {"max_cycles": 12}), (2, {"width": 7, "height": 7})):
+        players = ["survivor", "greedy", "greedy", "random"]
+        replay = record_game(players, seed=seed, env_kwargs=kwargs)
+        results = play_games(players, games=1, seed=seed, env_kwargs=kwargs)
+        assert len(replay.actions) == results.turns[0]
+        assert sorted(replay.names) == ["greedy 1", "greedy 2", "random", "survivor"]
+        last = list(replay.states())[-1]
+        lengths = dict(zip(replay.names, last.length[0].tolist(), strict=True))
+        assert [lengths[name] for name in ("survivor", "greedy 1", "greedy 2", "random")] == results.lengths[0].tolist()
+        replay.save(tmp_path / "game.jsonl")
+        loaded = Replay.load(tmp_path / "game.jsonl")
+        assert (loaded.actions, loaded.hashes[-1]) == (replay.actions, replay.hashes[-1])
+
+
+def test_any_game_of_a_batch_can_be_recorded() -> None:
+    matches = NativeMatches(3, learners=0, restart=True)
+    matches.reset([1, 2, 3], [{}] * 3)
+    recorder = matches.record(1, ["a", "b", "c", "d"])
+    turns = 0
+    for _ in range(500):
+        turn = matches.step(np.zeros((3, 4), np.int64))
+        turns += 1
+        if turn.restarted[1]:
+            break
+    matches.step(np.zeros((3, 4), np.int64))
+    replay = recorder.replay()
+    assert len(replay.actions) == turns
+    *_, last = replay.states()
+    assert last.over[0]
+    with pytest.raises(ValueError, match="one game at its start"):
+        matches.record(1, ["a", "b", "c", "d"])
+    with pytest.raises(ValueError, match="a name for each of 4 seats"):
+        matches.record(1, ["a"])
+
+
+def test_checkpoints_are_called_by_their_files_name(tmp_path: Path) -> None:
+    from stable_baselines3 import PPO
+
+    from adapters import make_sb3_env
+
+    env = make_sb3_env("random", num_games=1, env_kwargs={"num_snakes": 2})
+    PPO("MlpPolicy", env, n_steps=8, batch_size=8).save(tmp_path / "champion.zip")
+    env.close()
+    replay = record_game([tmp_path / "champion.zip", "random"], env_kwargs={"num_snakes": 2})
+    assert sorted(replay.names) == ["champion", "random"]

@@ -14,9 +14,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from snake_pz import drawing, render
-from snake_pz.drawing import APPLE, HEADINGS, PALETTE, make_layout
+from snake_pz import drawing, render, sprites
+from snake_pz.drawing import HEADINGS, make_layout
 from snake_pz.rules import Rules
+from snake_pz.sprites import APPLE, PALETTE
 from snake_pz.state import BODY, WALL, Position, SnakeState
 
 RULES = Rules(width=7, height=5, num_snakes=2)
@@ -185,6 +186,19 @@ def test_a_seam_of_a_narrow_board():
     assert middle(picture, wrap, 1, 1, dx=0.49) != PALETTE[0]
 
 
+def test_a_bend_at_a_seam_stays_in_its_cell():
+    wrap = RULES.replace(edge="wrap")
+    for bent in (
+        [(6, 2), (0, 2), (0, 3), (0, 4), (1, 4), (2, 4), (3, 4)],
+        [(2, 4), (2, 0), (3, 0), (4, 0), (5, 0), (5, 1), (5, 2)],
+    ):
+        picture = render.rgb_array(position(wrap, bodies=[bent, []], food=()), wrap)
+        (x, y), (to_x, to_y) = bent[1:3]
+        dx, dy = to_x - x, to_y - y
+        assert middle(picture, wrap, x, y) == PALETTE[0]
+        assert middle(picture, wrap, x, y, dx=0.45 * dy, dy=0.45 * dx) not in PALETTE
+
+
 def test_edges_tell_walls_from_seams():
     wrap = RULES.replace(edge="wrap")
     wall_picture, wrap_picture = render.rgb_array(position(), RULES), render.rgb_array(position(wrap), wrap)
@@ -233,7 +247,7 @@ def test_bad_input():
 def test_long_names_stay_in_their_panel():
     picture = render.rgb_array(position(), RULES, names=["W" * 200, "{killer}"])
     layout = make_layout(RULES, drawing.default_cell(RULES))
-    assert (picture[:, -layout.font :] == drawing.PAPER).all()
+    assert (picture[:, -layout.font :] == sprites.PAPER).all()
 
 
 def run(code, **environment):
@@ -264,6 +278,85 @@ def test_a_picture_needs_no_display_and_prints_nothing():
     code = "import pygame; render.rgb_array(state, rules); print(pygame.display.get_init())"
     assert run(SETUP + "render.rgb_array(state, rules);" + code).split()[-1] == "False"
     assert run(SETUP + "print(render.rgb_array(state, rules).shape)") == "(496, 784, 3)\n"
+
+
+# ---------------------------------------------------------------------------------------------------------------- slide
+
+
+def sliding(before, after, progress, rules=RULES, names=None):
+    """The picture on the way from one to the other."""
+    layout = make_layout(rules, drawing.default_cell(rules))
+    canvas = drawing.draw_game(after, rules, 0, layout, ["a"] * rules.num_snakes, before, progress)
+    import pygame.surfarray
+
+    return pygame.surfarray.array3d(canvas).transpose(1, 0, 2)
+
+
+AHEAD = [(5, 1), *BENT[:-1]]
+
+
+def test_a_slide_starts_and_ends_as_the_snakes_stand():
+    before, after = position(food=()), position(bodies=[AHEAD, SHORT], food=())
+    body = [board_of(sliding(before, after, progress), RULES) for progress in (0.0, 1.0)]
+    heading = position(food=())
+    assert np.array_equal(body[0], board_of(render.rgb_array(heading, RULES), RULES))
+    assert np.array_equal(body[1], board_of(render.rgb_array(after, RULES), RULES))
+
+
+def test_half_way_head_and_tail_are_between_two_cells():
+    before, after = position(food=()), position(bodies=[AHEAD, SHORT], food=())
+    picture = sliding(before, after, 0.5)
+    assert middle(picture, RULES, 4, 1, dx=0.5, dy=0.3) == PALETTE[0], "the head is as wide as it is there"
+    assert middle(picture, RULES, 5, 1, dx=0.3) not in PALETTE
+    assert middle(picture, RULES, 0, 3, dx=0.5) == PALETTE[0], "the tip of the tail"
+    assert middle(picture, RULES, 0, 3) not in PALETTE
+    assert np.array_equal(picture[:, -200:], sliding(None, after, 1)[:, -200:])
+    eating = sliding(before, position(bodies=[[(5, 1), *BENT], SHORT], food=()), 0.5)
+    assert middle(eating, RULES, 0, 3) == PALETTE[0], "the tail stays where it eats"
+
+
+def test_a_curled_up_snake_and_a_snake_of_one_slide_too():
+    for before, after in (([(2, 2)] * 3, [(3, 2), (2, 2), (2, 2)]), ([(2, 2)], [(3, 2)])):
+        picture = sliding(position(bodies=[before, []], food=()), position(bodies=[after, []], food=(), headings=[1, 1]), 0.5)
+        assert middle(picture, RULES, 2, 2, dx=0.5, dy=0.3) == PALETTE[0]
+        assert middle(picture, RULES, 3, 2, dx=0.2) not in PALETTE
+
+
+def test_a_slide_across_a_seam_is_seen_on_both_sides():
+    wrap = RULES.replace(edge="wrap")
+    before, after = [(6, 1), (5, 1), (4, 1)], [(0, 1), (6, 1), (5, 1)]
+    picture = sliding(position(wrap, bodies=[before, []]), position(wrap, bodies=[after, []]), 0.5, wrap)
+    assert middle(picture, wrap, 6, 1, dx=0.49, dy=0.3) == PALETTE[0]
+    assert middle(picture, wrap, 0, 1, dx=-0.49, dy=0.3) == PALETTE[0]
+    assert middle(picture, wrap, 3, 1) not in PALETTE
+
+
+def test_what_cannot_have_come_from_there_stands_still():
+    before, after = position(bodies=[SHORT, BENT], food=()), position(food=())
+    assert np.array_equal(sliding(before, after, 0.3), sliding(None, after, 1))
+
+
+def test_food_stays_until_it_is_eaten_and_grows():
+    before, after = position(food=[(5, 1)]), position(bodies=[[(5, 1), *BENT], SHORT], food=[(0, 0)])
+    early, late = sliding(before, after, 0.2), sliding(before, after, 0.9)
+    assert APPLE in show_colours(early[:, : early.shape[1] // 2])
+    assert middle(early, RULES, 0, 0, dy=0.2) != APPLE
+    assert middle(late, RULES, 0, 0, dy=0.2) == APPLE
+    assert middle(late, RULES, 5, 1, dx=0.3) != APPLE
+
+
+@pytest.mark.parametrize("cause", [WALL, BODY])
+def test_the_dying_fade_and_are_marked_at_the_end(cause):
+    before, after = position(food=()), position(food=())
+    if cause == WALL:
+        after.body[0, 0, after.head[0, 0] + 1] = -1
+        after.head[0, 0] += 1
+    dead(after, 0, cause, 1)
+    early, late, gone = (sliding(before, after, progress) for progress in (0.25, 0.9, 1.0))
+    brightness = [middle(picture, RULES, 2, 2)[2] for picture in (early, late, gone)]
+    assert brightness[0] > brightness[1] > brightness[2]
+    assert PALETTE[0] not in show_colours(board_of(early, RULES))
+    assert PALETTE[0] in show_colours(board_of(late, RULES)), "the mark"
 
 
 # ----------------------------------------------------------------------------------------------------------------- text
@@ -304,7 +397,7 @@ def test_ansi_of_a_lost_game_that_wraps_without_hunger():
 @pytest.fixture
 def pygame(monkeypatch) -> Iterator[object]:
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    drawing.load_pygame()
+    sprites.load_pygame()
     import pygame
 
     yield pygame
@@ -336,7 +429,7 @@ def test_window_keeps_the_aspect_when_resized(pygame, size):
     shown = pygame.surfarray.array3d(pygame.display.get_surface()).transpose(1, 0, 2)
     assert shown.shape[:2] == size[::-1]
     if size != (100, 60):
-        assert (shown[0] == drawing.PAPER).all()
+        assert (shown[0] == sprites.PAPER).all()
         assert PALETTE[0] in show_colours(shown)
         assert PALETTE[1] in show_colours(shown)
     window.close()
@@ -378,6 +471,32 @@ def test_window_paces(pygame):
     window.close()
 
 
+def test_window_slides_from_turn_to_turn_and_from_nowhere_else(pygame, monkeypatch):
+    drawn = []
+
+    def draw_on(*args, before=None, progress=1.0, real=render.draw_on, **kwargs):
+        drawn.append((before is not None, progress))
+        return real(*args, before=before, progress=progress, **kwargs)
+
+    monkeypatch.setattr(render, "draw_on", draw_on)
+    window = render.Window(fps=20)
+    state = position(food=())
+    window.show(state, RULES)
+    assert drawn == [(False, 1.0)]
+    following = position(bodies=[AHEAD, SHORT], food=(), turn=1)
+    for array, new in zip(state.arrays(), following.arrays(), strict=True):
+        array[...] = new  # the engine writes in place
+    window.show(state, RULES)
+    assert {before for before, _ in drawn[1:]} == {True}
+    assert [progress for _, progress in drawn[1:]] == sorted(progress for _, progress in drawn[1:])
+    assert drawn[-1] == (True, 1.0)
+    for other in (position(turn=5), position(turn=6, seed=1), position(Rules(width=9, height=9, num_snakes=2), turn=7, seed=1)):
+        drawn.clear()
+        window.show(other, RULES if other.food.shape[1] == 35 else Rules(width=9, height=9, num_snakes=2))
+        assert not any(before for before, _ in drawn)
+    window.close()
+
+
 def test_pictures_and_windows_survive_pygame_quit_and_leave_a_display_alone(pygame):
     before = render.rgb_array(position(), RULES)
     window = render.Window(fps=0)
@@ -388,9 +507,9 @@ def test_pictures_and_windows_survive_pygame_quit_and_leave_a_display_alone(pyga
     window.show(position(), RULES)
     screen = pygame.display.set_mode((320, 200), depth=16)
     assert np.array_equal(render.rgb_array(position(), RULES), before)
-    drawing._sprite.cache_clear()
+    sprites.sprite.cache_clear()
     drawing._background.cache_clear()
-    drawing._text.cache_clear()
+    sprites.text_line.cache_clear()
     assert np.array_equal(render.rgb_array(position(), RULES), before)
     assert pygame.display.get_surface() is screen
     assert screen.get_size() == (320, 200)
@@ -400,7 +519,7 @@ def test_no_display_is_one_clear_sentence():
     code = """
 try:
     render.Window().show(state, rules)
-except RuntimeError as error:
+except OSError as error:
     print(error)
 """
     said = run(SETUP + code, SDL_VIDEODRIVER="x11").strip()
@@ -408,6 +527,62 @@ except RuntimeError as error:
     assert "render_mode='rgb_array'" in said
     if sys.platform == "linux":
         assert run(SETUP + code).strip().startswith("cannot open a window, there is no display (SDL found no screen)")
+
+
+# ----------------------------------------------------------------------------------------------------------- recordings
+
+
+def test_record_video_parallel_takes_the_pictures_of_render(tmp_path):
+    pytest.importorskip("moviepy", reason="RecordVideoParallel writes its films with moviepy")
+    from pettingzoo.utils.wrappers import RecordVideoParallel
+
+    from snake_pz import snake_v0
+
+    env = snake_v0.parallel_env(width=7, height=7, num_snakes=2, render_mode="rgb_array")
+    recorder = RecordVideoParallel(env, str(tmp_path / "films"), episode_trigger=lambda episode: episode == 0)
+    assert recorder.frames_per_sec == env.metadata["render_fps"]
+    recorder.reset(seed=3)
+    pictures = [env.render()]
+    for _ in range(4):
+        recorder.step(dict.fromkeys(env.agents, 1))
+        pictures.append(env.render())
+    assert all(np.array_equal(*pair) for pair in zip(recorder.recorded_frames, pictures, strict=True))
+    assert np.array_equal(pictures[2], render.rgb_array(replayed(3, [1, 1], 2), env.rules))
+    recorder.close()
+    assert [film.suffix for film in (tmp_path / "films").iterdir()] == [".mp4"]
+
+
+def test_vec_video_recorder_takes_the_pictures_of_render(tmp_path):
+    pytest.importorskip("moviepy", reason="VecVideoRecorder writes its films with moviepy")
+    from stable_baselines3.common.vec_env import VecVideoRecorder
+
+    from adapters import make_sb3_env
+    from snake_pz import snake_v0
+
+    kwargs = {"width": 7, "height": 7, "num_snakes": 2, "render_mode": "rgb_array"}
+    for env in (None, snake_v0.parallel_env):
+        games = make_sb3_env("random", env=env, num_games=1, seed=0, env_kwargs=kwargs)
+        recorder = VecVideoRecorder(games, str(tmp_path), lambda step: step == 0, video_length=3)
+        recorder.reset()
+        pictures = [games.get_images()[0]]
+        for _ in range(2):
+            recorder.step(np.ones(1, np.int64))
+            pictures.append(games.get_images()[0])
+        assert all(np.array_equal(*pair) for pair in zip(recorder.recorded_frames, pictures, strict=True))
+        states = games.env_method("get_state")
+        assert np.array_equal(pictures[-1], render.rgb_array(states[0], games.get_attr("rules")[0]))
+        recorder.close()
+
+
+def replayed(seed, moves, turns):
+    """The game of that seed after so many of the same moves."""
+    from snake_pz import SnakeEngine
+
+    engine = SnakeEngine(Rules(width=7, height=7, num_snakes=2), 1)
+    engine.reset(seeds=[seed])
+    for _ in range(turns):
+        engine.step(np.array([moves]))
+    return engine.state
 
 
 @pytest.mark.slow

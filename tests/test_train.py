@@ -8,8 +8,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-import imageio.v3 as imageio
 import pytest
+from PIL import Image
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from typer.testing import CliRunner
@@ -19,6 +19,7 @@ from adapters.bench import bench_opponents, bench_soak
 from adapters.cli import app
 from adapters.curry import CurryVecEnv
 from adapters.train import Recipe, save_model, train
+from snake_pz.replay import Replay
 
 TINY = Recipe(steps=256, games=4, snapshot_every=100, eval_games=4, seed=1)
 
@@ -33,7 +34,11 @@ def test_a_run_leaves_everything_in_its_folder(tmp_path: Path) -> None:
     assert result["steps"] == PPO.load(run / "model.zip").num_timesteps >= TINY.steps
     steps = sorted(int(path.stem.split("_")[1]) for path in (run / "checkpoints").iterdir())
     assert steps == [100, 200]
-    assert len(imageio.imread(run / "game.gif")) > 1
+    game = Replay.load(run / "game.jsonl")
+    assert set(game.names) == {"PPO", "random", "greedy", "survivor"}
+    with Image.open(run / "game.gif") as film:
+        assert film.n_frames > 1
+    assert (run / "game.html").read_text() == game.html()
     assert list((run / "tensorboard").rglob("events*"))
     assert not list(run.rglob(".*"))  # no temporary names are left
     assert any("before training" in line for line in said)

@@ -1,0 +1,63 @@
+"""Who sits at the board when people play: they themselves, then the opponents they name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from adapters.opponents import resolve_seats
+from snake_pz import Rules, make_bot
+from snake_pz.keyboard import Person
+from snake_pz.observations import action_space, observation_space
+
+if TYPE_CHECKING:
+    from snake_pz.table import Player
+
+PRESETS = {"classic": Rules.classic, "battlesnake": Rules.battlesnake, "hungry_geese": Rules.hungry_geese}
+"""Rules by the names that users give them."""
+
+
+def preset(name: str, **changes: Any) -> Rules:
+    """The rules of this name, with those fields changed that are not None.
+
+    Raises:
+        ValueError: no such rules, or a field out of its range.
+    """
+    if name not in PRESETS:
+        raise ValueError(f"rules must be one of {', '.join(map(repr, PRESETS))}, got {name!r}")
+    return PRESETS[name](**{field: value for field, value in changes.items() if value is not None})
+
+
+def seat_people(rules: Rules, humans: int, opponents: Sequence[str], *, device: str = "auto") -> list[Player]:
+    """A player for each snake: people on the first seats, opponents on the others.
+
+    Args:
+        rules: what is played.
+        humans: people at the keyboard, 1 (arrows or WASD) or 2 (one arrows, one WASD).
+        opponents: a bot's name or a checkpoint each, by seat; one alone plays all seats.
+        device: where policies predict.
+
+    Raises:
+        FileNotFoundError: there is no such checkpoint.
+        ValueError: too few snakes, not one opponent per seat, or one that there is not.
+    """
+    if not 1 <= humans <= 2:
+        raise ValueError(f"humans must be 1 or 2, got {humans}")
+    if humans > rules.num_snakes:
+        raise ValueError(f"{humans} people need as many snakes, got {rules.num_snakes}: raise --snakes")
+    if "champion" in opponents:
+        raise ValueError("there is no champion yet: name a bot (random, greedy, survivor) or the path of a checkpoint")
+    people: list[Player]
+    if humans == 1:
+        people = [Person("you", rules, ("arrows", "WASD"))]
+    else:
+        people = [Person("player 1", rules, ("arrows",)), Person("player 2", rules, ("WASD",))]
+    return people + resolve_seats(
+        opponents[0] if len(opponents) == 1 else list(opponents),
+        enemy_agents=None,
+        num_enemies=rules.num_snakes - humans,
+        observation_space=observation_space(rules, "board"),
+        action_space=action_space("absolute"),
+        make_bot=lambda name: make_bot(name, rules),
+        device=device,
+    )
