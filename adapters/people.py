@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from adapters.opponents import resolve_seats
+from adapters.specs import resolve_seats
 from snake_pz import Rules, make_bot
 from snake_pz.keyboard import Person
-from snake_pz.observations import action_space, observation_space
+from snake_pz.observations import OBSERVATIONS, action_space, observation_space
 
 if TYPE_CHECKING:
     from snake_pz.table import Player
@@ -52,7 +52,7 @@ def seat_people(rules: Rules, humans: int, opponents: Sequence[str], *, device: 
         people = [Person("you", rules, ("arrows", "WASD"))]
     else:
         people = [Person("player 1", rules, ("arrows",)), Person("player 2", rules, ("WASD",))]
-    return people + resolve_seats(
+    others = resolve_seats(
         opponents[0] if len(opponents) == 1 else list(opponents),
         enemy_agents=None,
         num_enemies=rules.num_snakes - humans,
@@ -60,4 +60,6 @@ def seat_people(rules: Rules, humans: int, opponents: Sequence[str], *, device: 
         action_space=action_space("absolute"),
         make_bot=lambda name: make_bot(name, rules),
         device=device,
+        other_spaces=[observation_space(rules, name) for name in OBSERVATIONS if name != "board"],
     )
+    return [*people, *cast("list[Player]", others)]  # a command line names no mixtures
