@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Literal
 
@@ -68,6 +69,8 @@ class CurryVecEnv(VecEnv):
         self._returns = np.zeros(num_envs, dtype=np.float64)
         self._lengths = np.zeros(num_envs, dtype=np.int64)
         super().__init__(num_envs, matches.observation_space, matches.action_space)
+        with suppress(AttributeError, KeyError):
+            self.metadata["render_fps"] = matches.get_attr("metadata", [0])[0]["render_fps"]  # of VecVideoRecorder's films
 
     # The running games
 

@@ -149,6 +149,7 @@ def test_vec_video_recorder_films_all_games_as_they_go_on(tmp_path: Path) -> Non
     kwargs = {"width": 7, "height": 7, "render_mode": "rgb_array"}
     games = make_sb3_env("greedy", num_games=2, seed=0, env_kwargs=kwargs)
     venv = VecVideoRecorder(games, str(tmp_path), lambda step: step == 0, video_length=20)
+    assert venv.frames_per_sec == 10
     venv.reset()
     for _ in range(19):
         venv.step(np.ones(2, np.int64))
