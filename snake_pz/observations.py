@@ -307,12 +307,20 @@ def write_observations(s: Any, r: Any, encoding: Any, rows: Any, out: Any) -> No
 
 
 @njit(cache=True, nogil=True)
-def _leaving(body: Any, heads: Any, length: Any, e: Any, i: Any, cell: Any, last: Any) -> Any:
-    """How many of a snake's last segments lie on the cell."""
-    found = 0
-    for k in range(max(length[e, i] - last, 0), length[e, i]):
-        found += body[e, i, (heads[e, i] - k) & (body.shape[2] - 1)] == cell
-    return found
+def _leaving(s: Any, r: Any, shortened: Any, e: Any, i: Any, cell: Any) -> Any:
+    """How many segments of all snakes leave the cell before the head of snake i is judged there, if nobody eats."""
+    alive, body, heads, length = s.alive, s.body, s.head, s.length
+    ring_mask = body.shape[2] - 1
+    leaving = 0
+    for j in range(alive.shape[1]):
+        if not alive[e, j]:
+            continue
+        last = 1
+        if j != i or r.own_body != AT_ONCE:
+            last += shortened + (max(length[e, j] - r.max_length, 0) if r.max_length > 0 else 0)
+        for k in range(max(length[e, j] - last, 0), length[e, j]):
+            leaving += body[e, j, (heads[e, j] - k) & ring_mask] == cell
+    return leaving
 
 
 @njit(cache=True, nogil=True)
@@ -329,8 +337,10 @@ def write_masks(s: Any, r: Any, relative: Any, rows: Any, out: Any) -> Any:
         rows: (B,) games.
         out: (E, N, A) int8, written for these games.
     """
+    ring_mask = s.body.shape[2] - 1
     for e in rows:
         shortened = r.hunger == SEGMENT and (s.turn[e] + 1) % r.hunger_every == 0
+        more_leave = shortened or r.max_length > 0
         for i in range(s.alive.shape[1]):
             some = False
             for action in range(out.shape[2]):
@@ -352,14 +362,12 @@ def write_masks(s: Any, r: Any, relative: Any, rows: Any, out: Any) -> Any:
                     out[e, i, action] = 0
                     continue
                 leaving = 0
-                if s.occupancy[e, cell] > 0:
+                if s.occupancy[e, cell] > 0 and more_leave:
+                    leaving = _leaving(s, r, shortened, e, i, cell)
+                elif s.occupancy[e, cell] > 0:
                     for j in range(s.alive.shape[1]):
-                        if not s.alive[e, j]:
-                            continue
-                        last = 1
-                        if j != i or r.own_body != AT_ONCE:
-                            last += shortened + (max(s.length[e, j] - r.max_length, 0) if r.max_length > 0 else 0)
-                        leaving += _leaving(s.body, s.head, s.length, e, j, cell, last)
+                        if s.alive[e, j] and s.body[e, j, (s.head[e, j] - s.length[e, j] + 1) & ring_mask] == cell:
+                            leaving += 1
                 food = s.food[e, cell] > 0
                 health = s.health[e, i] - (1 if r.hunger == HEALTH else 0) - r.hazard_damage * s.hazard[e, cell]
                 starves = health <= 0 and not food and r.uses_health
