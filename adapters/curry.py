@@ -111,7 +111,7 @@ class CurryVecEnv(VecEnv):
         before, joint = self._turn, self._joint_actions
         if before is None or joint is None:
             raise RuntimeError("no step is under way: call step_async() before step_wait()")
-        self._joint_actions = None
+        self._turn = self._joint_actions = None  # should the step fail, some games may have gone on: only a reset helps then
         turn = self._turn = self.matches.step(joint)
         rewards = self._learner_rows(turn.rewards)
         dones = self._learner_rows(turn.terminated | turn.truncated)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
+import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
@@ -98,6 +99,7 @@ class Lineup:
             observations = map_arrays(partial(_rows, slots=slots), view.observations())
             masks = view.action_masks() if uses_masks else None
             chosen = opponent.act(observations, slots, None if masks is None else _rows(masks, slots))
+            _check_actions(opponent, chosen, len(slots))
             games, seats = np.divmod(slots, self._seats)
             actions[games, seats] = view.decode(chosen, games, seats)
 
@@ -208,3 +210,18 @@ class Lineup:
 def _rows(array: NDArray[Any], slots: NDArray[np.intp]) -> NDArray[Any]:
     """(E, N, ...) -> (B, ...): a copy of the rows that the slots name."""
     return array.reshape(-1, *array.shape[2:]).take(slots, axis=0)
+
+
+def _check_actions(opponent: Opponent, actions: Any, rows: int) -> None:
+    """Refuse what numpy would spread over other seats, round, or let out of the space."""
+    space = opponent.action_space
+    expected = (rows, *(space.shape or ()))
+    if not isinstance(actions, np.ndarray) or actions.shape != expected:
+        raise ValueError(
+            f"opponent {opponent.name!r} must return an array of actions of shape {expected}, got "
+            f"{getattr(actions, 'shape', type(actions).__name__)}"
+        )
+    if isinstance(space, gymnasium.spaces.Discrete) and (
+        actions.dtype.kind not in "iu" or actions.min() < 0 or actions.max() >= space.n
+    ):
+        raise ValueError(f"opponent {opponent.name!r} must return integers from 0 to {space.n - 1}, got {actions.tolist()}")

@@ -137,5 +137,5 @@ def next_game(row_seed: int, game: int, seats: int) -> tuple[int, list[int]]:
         (game_seed, order): the 32-bit number that the environment's `reset` gets, and a permutation of the agents' numbers by
         seat, for games whose agents are shuffled. Both come from `SeedSequence(row_seed, spawn_key=(game,))`.
     """
-    state = np.random.SeedSequence(row_seed, spawn_key=(game,)).generate_state(1 + seats, np.uint32)
-    return int(state[0]), np.argsort(state[1:], kind="stable").tolist()
+    game_seed, *keys = np.random.SeedSequence(row_seed, spawn_key=(game,)).generate_state(1 + seats, np.uint32).tolist()
+    return game_seed, sorted(range(seats), key=keys.__getitem__)

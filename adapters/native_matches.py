@@ -208,7 +208,7 @@ class NativeMatches:
         Raises:
             ValueError: one that would play the game past the VecEnv.
         """
-        if name in ("reset", "step"):
+        if name in ("reset", "step", "set_state"):
             raise ValueError(f"{name} of a single native game would play it past the others: call the VecEnv's own")
         return [getattr(self._game(game), name)(*args, **kwargs) for game in games]
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from adapters.evaluate import play_games, record_game
 from adapters.networks import policy_kwargs
 from adapters.sb3 import make_sb3_env
 from snake_pz.export import write_gif, write_html
+from snake_pz.files import replacing
 
 YARDSTICKS = ("random", "greedy", "survivor")
 """The bots, three of a kind, that a run is measured against before and after."""
@@ -97,7 +99,7 @@ def train(out: Path, recipe: Recipe, say: Callable[[str], None] = print) -> dict
             "CnnPolicy",
             env,
             n_steps=n_steps,
-            batch_size=n_steps * recipe.games // 8,
+            batch_size=max(n_steps * recipe.games // 8, 2),
             n_epochs=4,
             learning_rate=7e-4,
             gamma=0.99,
@@ -119,7 +121,8 @@ def train(out: Path, recipe: Recipe, say: Callable[[str], None] = print) -> dict
         save_model(model, out / "model.zip")
         result["steps"] = model.num_timesteps
         result["after"] = measure(model, recipe, say, "after training")
-    _write(out / "eval.json", json.dumps(result, indent=2).encode())
+    with replacing(out / "eval.json") as temporary:
+        temporary.write_text(json.dumps(result, indent=2))
     game = record_game([model, *YARDSTICKS], seed=recipe.seed, env_kwargs=ENV_KWARGS, device=recipe.device)
     game.save(out / "game.jsonl")
     write_html(game, out / "game.html")
@@ -183,26 +186,25 @@ class Progress(BaseCallback):
 
 
 def save_model(model: BaseAlgorithm, path: Path) -> None:
-    """`model.save`, but the file appears whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with _renamed(path) as temporary:
+    """`model.save`, but the file appears whole or not at all; Ctrl-C waits until it is there."""
+    with _interrupts_wait(), replacing(path) as temporary:
         model.save(temporary)
 
 
-def _write(path: Path, content: bytes) -> None:
-    with _renamed(path) as temporary:
-        temporary.write_bytes(content)
-
-
 @contextmanager
-def _renamed(path: Path) -> Iterator[Path]:
-    """A temporary name beside the path that becomes it when all went well."""
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+def _interrupts_wait() -> Iterator[None]:
+    """Let SIGINT be raised only at the end; where signals cannot be handled, outside the main thread, change nothing."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    received: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: received.append(number))
     try:
-        yield temporary
-        os.replace(temporary, path)
+        yield
     finally:
-        temporary.unlink(missing_ok=True)
+        signal.signal(signal.SIGINT, before)
+    if received:
+        raise KeyboardInterrupt
 
 
 @contextmanager

@@ -140,6 +140,8 @@ class SnakeEngine:
         if out is None:
             shape = observations.observation_space(self.rules, observation).shape
             out = np.zeros((*self.state.alive.shape, *shape), np.uint8)
+        else:
+            self._check_buffer(out, observations.observation_space(self.rules, observation).shape, np.uint8)
         observations.observe(self.state, self._codes, observation, self._rows(rows), out)
         return out
 
@@ -149,6 +151,8 @@ class SnakeEngine:
         """(E, N, A) int8 masks of the next action, 1 where the move does not surely kill; see `dynamics.write_masks`."""
         if out is None:
             out = np.ones((*self.state.alive.shape, int(observations.action_space(actions).n)), np.int8)
+        else:
+            self._check_buffer(out, (int(observations.action_space(actions).n),), np.int8)
         write_masks(self.state, self._codes, actions == "relative", self._rows(rows), out)
         return out
 
@@ -156,12 +160,22 @@ class SnakeEngine:
         """(E, N) what the last turn paid; zero in games that were over before it."""
         if out is None:
             out = np.zeros(self.state.alive.shape, np.float32)
+        else:
+            self._check_buffer(out, (), np.float32)
         write_rewards(self.state, weights, out)
         return out
 
     def settle_ranks(self, rows: NDArray[np.intp] | None = None) -> None:
         """Place the living of these games (None: all) by length, as if they ended now: what a truncated game counts as."""
         settle_ranks(self.state, self._rows(rows))
+
+    def _check_buffer(self, out: NDArray[Any], inner: tuple[int, ...], dtype: type[np.generic]) -> None:
+        """Refuse a buffer that a kernel would write beyond."""
+        shape = (*self.state.alive.shape, *inner)
+        if out.shape != shape or out.dtype != dtype or not out.flags.c_contiguous:
+            raise ValueError(
+                f"out must be a C-contiguous array of shape {shape} and type {dtype.__name__}, got {out.shape} {out.dtype}"
+            )
 
     def _directions(self, actions: NDArray[Any]) -> NDArray[np.int8]:
         """(E, N) actions as the kernels take them; a kernel is compiled anew for every other type."""

@@ -327,8 +327,9 @@ def _leaving(s: Any, r: Any, shortened: Any, e: Any, i: Any, cell: Any) -> Any:
 def write_masks(s: Any, r: Any, relative: Any, rows: Any, out: Any) -> Any:
     """Which moves do not surely kill: into the wall, a segment that cannot leave, hunger or hazards, a reversal that dies.
 
-    A move is judged as it would be executed: a reversal that goes straight counts as straight. All ones if every move dies
-    or the snake is out.
+    A move is judged as it would be executed, a reversal that goes straight as straight, and on the board as it lies: the bodies
+    of others are taken to stay but for what leaves anyway, though one may die on this very turn. All ones if every move dies or
+    the snake is out.
 
     Args:
         s: SnakeState, only read.

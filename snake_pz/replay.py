@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -156,6 +157,8 @@ class Replay:
             rules = Rules.from_fields(header["rules"])
             names = _names(rules, header["names"])
             turns = [(letters, digest) for letters, digest in (line for line in lines[1:] if isinstance(line, list))]
+            if not all(re.fullmatch("[0-9a-f]{4}", digest) for _, digest in turns):
+                raise ValueError("a turn lacks its 4 hexadecimal digits")
             broken = [
                 k for k, (letters, _) in enumerate(turns, 1) if len(letters) != rules.num_snakes or set(letters) - set(LETTERS)
             ]
@@ -167,7 +170,7 @@ class Replay:
                     raise ValueError(f"it should have {lines[-1]['turns']} turns, but has {len(turns)}")
                 hashes[-1:] = [lines[-1]["hash"]] if turns else []
             replay = cls(rules, int(header["seed"]), names, tuple(letters for letters, _ in turns), tuple(hashes))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"{path} is a damaged {FORMAT}: {error}") from error
         for _ in replay.states():
             pass

@@ -6,6 +6,7 @@ y * width + x, y = 0 is the top row. Headings and absolute actions are 0 up, 1 r
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -145,6 +146,8 @@ def _set_up(state: SnakeState, rules: Rules, game: int, position: Position) -> N
     for snake, cells in enumerate(position.bodies):
         alive = bool(cells) if position.alive is None else position.alive[snake]
         body = [_flat(rules, cell, alive) for cell in cells]
+        if alive and not body:
+            raise ValueError(f"snake {snake} is alive and so needs a body")
         state.length[game, snake] = len(body)
         if body:
             state.head[game, snake] = len(body) - 1
@@ -154,6 +157,10 @@ def _set_up(state: SnakeState, rules: Rules, game: int, position: Position) -> N
             np.add.at(state.occupancy[game], body, 1)
         state.heading[game, snake] = _heading(rules, cells) if position.headings is None else position.headings[snake]
         state.health[game, snake] = rules.max_health if position.health is None else position.health[snake]
+    for what, cells in (("food", position.food), ("hazards", position.hazards)):
+        most = max(Counter(cells).values(), default=0)
+        if most > 255:
+            raise ValueError(f"{what} may list a cell at most 255 times, got {most}")
     np.add.at(state.food[game], [_flat(rules, cell) for cell in position.food], 1)
     np.add.at(state.hazard[game], [_flat(rules, cell) for cell in position.hazards], 1)
     state.food_count[game] = len(position.food)

@@ -486,3 +486,19 @@ def test_a_turn_is_the_four_calls_in_one(rules: Rules, seed: int) -> None:
         np.testing.assert_array_equal(views, other_views, f"turn {turn}")
         np.testing.assert_array_equal(masks, other.action_masks(action_set))
         np.testing.assert_array_equal(rewards, other.rewards(WEIGHTS))
+
+
+def test_buffers_that_a_kernel_would_write_beyond_are_refused() -> None:
+    engine = SnakeEngine(Rules.classic(), 2, seed=1)
+    engine.reset()
+    for out in (
+        np.zeros((1, 4, 7, 11, 11), np.uint8),
+        np.zeros((2, 4, 7, 11, 11)),
+        np.zeros((2, 4, 7, 11, 22), np.uint8)[..., ::2],
+    ):
+        with pytest.raises(ValueError, match=r"out must be a C-contiguous array of shape \(2, 4, 7, 11, 11\) and type uint8"):
+            engine.observe("board", out)
+    with pytest.raises(ValueError, match="out must be"):
+        engine.action_masks("absolute", np.zeros((1, 1, 4), np.int8))
+    with pytest.raises(ValueError, match="out must be"):
+        engine.rewards(RewardWeights(), np.zeros((1, 4), np.float32))

@@ -154,6 +154,7 @@ def test_max_cycles_can_be_changed_per_game() -> None:
         (lambda m: m.set_attr("rules", RULES, [0]), "rules of native games is fixed"),
         (lambda m: m.env_method("step", [0], {}), "step of a single native game"),
         (lambda m: m.env_method("reset", [0]), "reset of a single native game"),
+        (lambda m: m.env_method("set_state", [0], None), "set_state of a single native game"),
     ],
 )
 def test_calls_that_would_break_the_games_are_refused(call: Any, text: str) -> None:

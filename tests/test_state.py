@@ -106,3 +106,11 @@ def test_a_head_that_leaves_the_board() -> None:
     assert body_cells(engine.state, 0, 0).tolist() == [OFF_BOARD]
     assert read_game(engine.state, RULES, 0).snakes[0].body == [(-1, 1)]
     assert CAUSES[engine.state.cause[0, 0]] == "wall"
+
+
+def test_a_living_snake_needs_a_body_and_a_cell_holds_255_pieces() -> None:
+    rules = Rules.classic(num_snakes=1)
+    with pytest.raises(ValueError, match="snake 0 is alive and so needs a body"):
+        SnakeState.from_positions(rules, [Position(bodies=[[]], alive=[True])])
+    with pytest.raises(ValueError, match="food may list a cell at most 255 times, got 256"):
+        SnakeState.from_positions(rules, [Position(bodies=[[(0, 0)]], food=[(1, 1)] * 256)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,17 @@ def test_a_checkpoint_is_whole_or_not_there(tmp_path: Path) -> None:
         save_model(Broken.__new__(Broken), path)
     assert path.read_bytes() == b"the last good one"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_ctrl_c_waits_until_a_checkpoint_is_there(tmp_path: Path) -> None:
+    class Interrupted:
+        def save(self, path: Path) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+            path.write_bytes(b"model")
+
+    with pytest.raises(KeyboardInterrupt):
+        save_model(Interrupted(), tmp_path / "model.zip")  # type: ignore[arg-type]
+    assert (tmp_path / "model.zip").read_bytes() == b"model"
 
 
 def test_snapshots_come_once_per_interval_however_large_a_step_is(tmp_path: Path) -> None:
