@@ -124,11 +124,8 @@ class Rules:
             raise ValueError(f"food_chance must be between 0 and 1, got {self.food_chance}")
         if not isinstance(self.food_near_heads, bool):
             raise ValueError(f"food_near_heads must be True or False, got {self.food_near_heads!r}")
-        if self.start != "rings" and self.start_length + self.num_snakes > 256:
-            raise ValueError(  # a cell counts at most 255 segments: a curled up snake and everybody else's head
-                f"start_length must be <= {256 - self.num_snakes} where {self.num_snakes} snakes start curled up, "
-                f"got {self.start_length}"
-            )
+        if self.start != "rings" and self.start_length > 251:  # a cell counts at most 255 segments, and four heads may come
+            raise ValueError(f"start_length must be <= 251 where snakes start curled up, got {self.start_length}")
         most = sum(self.ring_room())
         if self.num_snakes > most:
             raise ValueError(

@@ -135,10 +135,28 @@ def test_actions_with_a_shape_are_written_whole():
         def act(self, observations, slots, action_masks):
             return np.stack([slots, -slots], axis=1)
 
-    games = Games(num_games=2, seats=2)
+    games, moves = Games(num_games=2, seats=2), Moves(0)
+    lineup = Lineup([moves], games)
+    moves.action_space = spaces.MultiDiscrete([4, 4])
     actions = np.zeros((2, 2, 2), int)
-    Lineup([Moves(0)], games).act(actions, np.ones((2, 2), bool))
+    lineup.act(actions, np.ones((2, 2), bool))
     np.testing.assert_array_equal(actions, [[[0, 0], [1001, 999]], [[0, 0], [1003, 997]]])
+
+
+WRONG = [0, np.zeros(1), np.zeros((1, 1), int), np.array([0.5]), np.array([-1]), np.array([4]), None]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_an_opponent_returns_is_checked_and_it_is_named(wrong):
+    class Wrong(Scribe):
+        def act(self, observations, slots, action_masks):
+            return wrong
+
+    games, opponent = Games(num_games=1, seats=2), Wrong(0)
+    lineup = Lineup([opponent], games)
+    opponent.name, opponent.action_space = "the wrong one", spaces.Discrete(4)
+    with pytest.raises(ValueError, match="opponent 'the wrong one' must return"):
+        lineup.act(np.zeros((1, 2), int), np.ones((1, 2), bool))
 
 
 def test_masks_go_to_opponents_that_use_them():

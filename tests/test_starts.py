@@ -277,11 +277,11 @@ def test_as_many_scattered_snakes_as_there_are_cells(width: int, height: int) ->
 
 @pytest.mark.parametrize("start", ["battlesnake", "scattered"])
 def test_a_snake_may_start_as_a_high_heap(start: str) -> None:
-    rules = Rules(width=7, height=7, num_snakes=2, start=start, start_length=255)  # type: ignore[arg-type]
+    rules = Rules(width=7, height=7, num_snakes=2, start=start, start_length=251)  # type: ignore[arg-type]
     engine, _ = start_of(rules, 5)
-    assert engine.state.occupancy.max() == 255
-    with pytest.raises(ValueError, match="start_length must be <= 255 where snakes start curled up, got 256"):
-        rules.replace(start_length=256)
+    assert engine.state.occupancy.max() == 251
+    with pytest.raises(ValueError, match="start_length must be <= 251 where snakes start curled up, got 252"):
+        rules.replace(start_length=252)
 
 
 def test_a_heap_has_room_to_grow() -> None:
