@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from snake_pz.engine import SnakeEngine
 from snake_pz.rules import Rules
 from snake_pz.state import NO_HEADING, Position, body_cells
-from tests.games import assert_uniform, check_consistent, random_rules, read_games, room, seeds, turned
+from tests.games import PRESETS, assert_uniform, check_consistent, random_rules, read_games, room, seeds, turned
 from tests.oracle import Game, beside
 
 
@@ -164,12 +164,13 @@ def test_the_order_around_the_board_is_shuffled() -> None:
     assert_uniform(np.array(counts), 6_000)
 
 
-def test_ranks_killers_and_events_are_forgotten_on_reset() -> None:
-    rules = Rules.classic()
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_game_before_is_forgotten_on_reset(name: str) -> None:
+    rules = PRESETS[name](width=7, height=7, max_turns=60)
     engine, fresh = SnakeEngine(rules, 1), SnakeEngine(rules, 1)
     engine.reset(seeds=[1])
     while not engine.state.over.all():
-        engine.step(np.zeros((1, 4), int))
+        engine.step(np.array([[1, 2, 1, 2]])[:, : rules.num_snakes])
     engine.state.hazard[:] = 3
     engine.reset(seeds=[7])
     fresh.reset(seeds=[7])
