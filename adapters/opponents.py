@@ -217,12 +217,14 @@ class CallableOpponent:
 
 
 class RandomOpponent:
-    """Uniform play over the actions that are allowed, over all where none is or where the games give no masks."""
+    """Uniform play over the actions that are allowed; over all where none is, or without `uses_masks`, or without masks."""
 
     name = "random"
-    uses_masks = True
 
-    def __init__(self, observation_space: gymnasium.Space[Any], action_space: gymnasium.Space[Any]) -> None:
+    def __init__(
+        self, observation_space: gymnasium.Space[Any], action_space: gymnasium.Space[Any], *, uses_masks: bool = True
+    ) -> None:
+        self.uses_masks = uses_masks
         self.observation_space = observation_space
         self.action_space = copy.deepcopy(action_space)  # the original's random stream belongs to someone else
         self.seed(int(np.random.SeedSequence().generate_state(1)[0]))

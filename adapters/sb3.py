@@ -147,7 +147,13 @@ def _bot_maker(matches: Matches, *, is_snake: bool) -> Callable[[str], Opponent]
         if is_snake:
             from snake_pz import bots
 
-            return bots.make_bot(name, matches.get_attr("rules", [0])[0])
+            bot = bots.make_bot(name, matches.get_attr("rules", [0])[0])
+            if name == "random":
+                try:
+                    matches.view(bot.observation_space, bot.action_space)
+                except ValueError:  # it looks at nothing, so it plays whatever these games show
+                    return RandomOpponent(matches.observation_space, matches.action_space, uses_masks=False)
+            return bot
         if name != "random":
             raise ValueError(f"the only bot that plays any environment is 'random', got {name!r}")
         return RandomOpponent(matches.observation_space, matches.action_space)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from typing import Any
 
 import pytest
@@ -10,6 +11,9 @@ from hypothesis import settings
 
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # windows open where nobody has to look
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # networks this small are slower on more threads
+
+# A shell that starts tests in the background has them ignore SIGINT, and so would every script that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Numba compiles on first use, so examples have no deadline; the same examples on every run, so that a red one stays red.
 settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)

@@ -134,3 +134,13 @@ def test_a_live_model_under_an_unknown_wrapper_is_refused_by_what_it_sees():
     model = PPO("MlpPolicy", venv, **SMALL)
     with pytest.raises(ValueError, match=r"opponent 'PPO' cannot play in these games: a player trained to see .*float32"):
         venv.unwrapped.set_opponent(model)
+
+
+@pytest.mark.parametrize("backend", ["native", "supersuit"])
+@pytest.mark.parametrize("kwargs", [{}, {"observation": "single"}, {"observation": "egocentric", "actions": "relative"}])
+def test_random_plays_games_of_every_encoding(backend, kwargs):
+    env = make_sb3_env("random", env_kwargs=kwargs, num_games=2, backend=backend, seed=0)
+    env.reset()
+    for _ in range(5):
+        env.step(np.ones(2, np.int64))
+    env.close()
