@@ -13,7 +13,7 @@ from adapters.matches import GameSeat, Turn, next_game
 from adapters.seats import first_seating, fresh_seed
 from snake_pz.engine import SnakeEngine
 from snake_pz.env import KEYWORDS, SnakeParallelEnv, snake_infos
-from snake_pz.observations import ACTIONS, OBSERVATIONS, action_space, observation_space, to_absolute
+from snake_pz.observations import OBSERVATIONS, action_space, encoding_of, observation_space, to_absolute
 from snake_pz.replay import Recorder
 from snake_pz.rules import Rules
 
@@ -23,9 +23,8 @@ class NativeMatches:
 
     A player may have any of the snake's encodings and action sets, whatever the learner has: its spaces say which. Each
     encoding is written once a turn, and only if a player needs it. Only learner seats get infos (all seats if there are no
-    learners), on restarting and with their last step; they are those
-    of the environment, and besides `turn` and `placements` {agent: rank}, in which snakes that outlive the learner share first
-    place.
+    learners), on restarting and with their last step; they are those of the environment, and besides `turn` and `placements`
+    {agent: rank}, in which snakes that outlive the learner share first place.
 
     Args:
         num_games: E, at least 1.
@@ -146,11 +145,9 @@ class NativeMatches:
         Raises:
             ValueError: none has, on this board.
         """
-        for observation in OBSERVATIONS:
-            for actions in ACTIONS:
-                view = self._view(observation, actions)
-                if view.observation_space == observation_space and view.action_space == action_space:
-                    return view
+        encoding = encoding_of(self._rules, observation_space, action_space)
+        if encoding is not None:
+            return self._view(*encoding)
         raise ValueError(
             f"a player trained to see {observation_space} and to act in {action_space} cannot play on a "
             f"{self._rules.width}x{self._rules.height} board, whose encodings are "

@@ -91,11 +91,6 @@ def make_layout(rules: Rules, cell: int) -> Layout:
     )  # fmt: skip
 
 
-def has_health(rules: Rules) -> bool:
-    """Whether health means anything in this game."""
-    return rules.hunger == "health" or rules.hazard_damage != 0
-
-
 def describe(state: SnakeState, game: int, snake: int, names: Sequence[str]) -> str:
     """How it stands with a snake, in words."""
     rank, died, killer = (int(array[game, snake]) for array in (state.rank, state.died, state.killer))
@@ -140,7 +135,7 @@ def draw_game(
         layer.set_alpha(round(255 * (1 - progress)))
         board.blit(layer, (0, 0))
     for snake in np.flatnonzero(state.alive[game]).tolist():
-        _draw_snake(board, layout, snake, _body(state, game, snake, before, progress), int(state.heading[game, snake]))
+        _draw_snake(board, layout, snake, _body(state, game, snake, before, progress), max(int(state.heading[game, snake]), 0))
     if progress >= 0.5:  # those who die are then where they were stopped
         for snake in dying:
             x, y = place_of_death(state, game, snake, layout.columns)
@@ -337,7 +332,7 @@ def place_of_death(state: SnakeState, game: int, snake: int, columns: int) -> tu
         columns: of the board.
     """
     at = int(state.head[game, snake])
-    dx, dy = HEADINGS[state.heading[game, snake]]
+    dx, dy = HEADINGS[max(state.heading[game, snake], 0)]
     cell, back = int(state.body[game, snake, at]), 0.0
     if cell == OFF_BOARD:
         cell, back = int(state.body[game, snake, at - 1]), -0.5
@@ -395,7 +390,7 @@ def _draw_row(
     _write(canvas, str(state.length[game, snake]), font, colour, bar_right, right, upper, flush_right=True)
     if not two_lines:
         return
-    if alive and has_health(rules) and not state.over[game]:
+    if alive and rules.uses_health and not state.over[game]:
         health, height = int(state.health[game, snake]), max(3, font // 3)
         bar = (left, round(lower - height / 2), bar_right - left, height)
         canvas.fill(LIGHT_CELL, bar)

@@ -138,21 +138,20 @@ class SnakeEngine:
             `out`.
         """
         if out is None:
-            shape = observations.observation_space(self.rules, observation).shape
-            out = np.zeros((*self.state.alive.shape, *shape), np.uint8)
+            out = np.zeros((*self.state.alive.shape, *observations.observation_shape(self.rules, observation)), np.uint8)
         else:
-            self._check_buffer(out, observations.observation_space(self.rules, observation).shape, np.uint8)
+            self._check_buffer(out, observations.observation_shape(self.rules, observation), np.uint8)
         observations.observe(self.state, self._codes, observation, self._rows(rows), out)
         return out
 
     def action_masks(
         self, actions: str, out: NDArray[np.int8] | None = None, rows: NDArray[np.intp] | None = None
     ) -> NDArray[np.int8]:
-        """(E, N, A) int8 masks of the next action, 1 where the move does not surely kill; see `dynamics.write_masks`."""
+        """(E, N, A) int8 masks of the next action, 1 where the move does not surely kill; see `observations.write_masks`."""
         if out is None:
-            out = np.ones((*self.state.alive.shape, int(observations.action_space(actions).n)), np.int8)
+            out = np.ones((*self.state.alive.shape, observations.action_count(actions)), np.int8)
         else:
-            self._check_buffer(out, (int(observations.action_space(actions).n),), np.int8)
+            self._check_buffer(out, (observations.action_count(actions),), np.int8)
         write_masks(self.state, self._codes, actions == "relative", self._rows(rows), out)
         return out
 
@@ -207,7 +206,8 @@ class SnakeEngine:
 
     def save(self, rows: NDArray[np.intp] | None = None) -> SnakeState:
         """A copy of these games (None: all), random streams included."""
-        return self.state.map(lambda array: array.copy() if rows is None else array[rows])
+        rows = self._rows(rows)
+        return self.state.map(lambda array: array[rows])
 
     def copy(self, sources: NDArray[np.intp], targets: NDArray[np.intp]) -> None:
         """Copy games within the batch, random streams included: targets[i] becomes what sources[i] is. For tree search.
@@ -229,7 +229,7 @@ class SnakeEngine:
         Raises:
             ValueError: games of another board or number of snakes, or not one game per row.
         """
-        rows = self._all if rows is None else rows
+        rows = self._rows(rows)
         for name, own, other in zip(SnakeState._fields, self.state.arrays(), saved.arrays(), strict=True):
             if own.shape[1:] != other.shape[1:] or len(rows) != len(other):
                 raise ValueError(

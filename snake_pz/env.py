@@ -82,7 +82,7 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
         self.agents: list[str] = []
 
         board = observations.observation_space(self.rules, observation)
-        moves = int(observations.action_space(actions).n)
+        moves = observations.action_count(actions)
         self._observation_spaces: dict[str, gymnasium.Space[Any]] = {}
         for agent in self.possible_agents:
             space: gymnasium.Space[Any] = gymnasium.spaces.Box(0, 255, board.shape, np.uint8)

@@ -47,8 +47,8 @@ TTL_STEP = 10
 _LONGER, _SHORTER, _WALL = 255, 128, 255
 
 
-def observation_space(rules: Rules, name: str) -> gymnasium.spaces.Box:
-    """The space of one snake's observation in this encoding.
+def observation_shape(rules: Rules, name: str) -> tuple[int, int, int]:
+    """(C, H, W) of one snake's observation in this encoding.
 
     Raises:
         ValueError: no such encoding.
@@ -62,18 +62,37 @@ def observation_space(rules: Rules, name: str) -> gymnasium.spaces.Box:
     }
     if name not in OBSERVATIONS:
         raise ValueError(f"observation must be one of {', '.join(map(repr, OBSERVATIONS))}, got {name!r}")
-    return gymnasium.spaces.Box(0, 255, shapes[name], np.uint8)
+    return shapes[name]
 
 
-def action_space(name: str) -> gymnasium.spaces.Discrete:
-    """`absolute`: Discrete(4) up, right, down, left. `relative`: Discrete(3) left, straight, right of the heading.
+def observation_space(rules: Rules, name: str) -> gymnasium.spaces.Box:
+    """The space of one snake's observation in this encoding, see `observation_shape`."""
+    return gymnasium.spaces.Box(0, 255, observation_shape(rules, name), np.uint8)
+
+
+def action_count(name: str) -> int:
+    """How many actions this set has.
 
     Raises:
         ValueError: no such action set.
     """
     if name not in ACTIONS:
         raise ValueError(f"actions must be one of {', '.join(map(repr, ACTIONS))}, got {name!r}")
-    return gymnasium.spaces.Discrete(4 if name == "absolute" else 3)
+    return 4 if name == "absolute" else 3
+
+
+def action_space(name: str) -> gymnasium.spaces.Discrete:
+    """`absolute`: Discrete(4) up, right, down, left. `relative`: Discrete(3) left, straight, right of the heading."""
+    return gymnasium.spaces.Discrete(action_count(name))
+
+
+def encoding_of(rules: Rules, observations: gymnasium.Space[Any], actions: gymnasium.Space[Any]) -> tuple[str, str] | None:
+    """The names of the encoding and the action set that have these spaces on this board; None if none has."""
+    for observation in OBSERVATIONS:
+        for action_set in ACTIONS:
+            if observation_space(rules, observation) == observations and action_space(action_set) == actions:
+                return observation, action_set
+    return None
 
 
 def to_absolute(actions: NDArray[Any], headings: NDArray[np.int8]) -> NDArray[Any]:
@@ -87,7 +106,7 @@ def observe(state: SnakeState, codes: RuleCodes, name: str, rows: NDArray[np.int
 
     Args:
         state: the games, only read.
-        codes: their rules, see `dynamics.rule_codes`.
+        codes: their rules, see `codes.rule_codes`.
         name: the encoding.
         rows: (B,) games to write.
         out: (E, N, *shape of `observation_space`). What a snake sees that died on an earlier turn is left as it is, so that a
@@ -324,7 +343,7 @@ def _leaving(s: Any, r: Any, shortened: Any, e: Any, i: Any, cell: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def write_masks(s: Any, r: Any, relative: Any, rows: Any, out: Any) -> Any:
+def write_masks(s: Any, r: Any, relative: Any, rows: Any, out: Any) -> None:
     """Which moves do not surely kill: into the wall, a segment that cannot leave, hunger or hazards, a reversal that dies.
 
     A move is judged as it would be executed, a reversal that goes straight as straight, and on the board as it lies: the bodies

@@ -82,7 +82,7 @@ def game_data(states: Iterable[SnakeState], rules: Rules, names: Sequence[str]) 
         "width": rules.width,
         "height": rules.height,
         "wrap": rules.edge == "wrap",
-        "health": rules.max_health if drawing.has_health(rules) else 0,
+        "health": rules.max_health if rules.uses_health else 0,
         "turns": turns,
         "over": over,
         "names": list(names),

@@ -81,8 +81,8 @@ def ansi(state: SnakeState, rules: Rules, game: int = 0, *, names: Sequence[str]
             cells = body_cells(state, game, snake)
             first[cells] = letter
             first[cells[0]] = letter.upper()
-            second[cells[0]] = "^>v<"[state.heading[game, snake]]
-        health = f"  health {state.health[game, snake]:3}" if drawing.has_health(rules) else ""
+            second[cells[0]] = "^>v<"[max(state.heading[game, snake], 0)]
+        health = f"  health {state.health[game, snake]:3}" if rules.uses_health else ""
         fate = drawing.describe(state, game, snake, names)
         lines.append(f"{letter.upper()} {name:{longest}}  length {state.length[game, snake]:3}{health}  {fate}")
     edge = "#" if rules.edge == "wall" else ":"

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_pz.engine import SnakeEngine
-from snake_pz.observations import ACTIONS, OBSERVATIONS, action_space, observation_space, to_absolute
+from snake_pz.observations import encoding_of, to_absolute
 from snake_pz.replay import Recorder
 from snake_pz.rules import Rules
 from snake_pz.state import SnakeState
@@ -116,13 +116,10 @@ def distinct_names(names: Sequence[str]) -> list[str]:
 
 def _encoding(player: Player, rules: Rules) -> tuple[str, str]:
     """The encoding and the action set that a player's spaces are."""
-    for observation in OBSERVATIONS:
-        for actions in ACTIONS:
-            if player.observation_space == observation_space(rules, observation) and player.action_space == action_space(
-                actions
-            ):
-                return observation, actions
-    raise ValueError(
-        f"{player.name!r} sees {player.observation_space} and acts in {player.action_space}, which is no encoding of a "
-        f"{rules.width}x{rules.height} board: play on the board that it was trained on"
-    )
+    encoding = encoding_of(rules, player.observation_space, player.action_space)
+    if encoding is None:
+        raise ValueError(
+            f"{player.name!r} sees {player.observation_space} and acts in {player.action_space}, which is no encoding of a "
+            f"{rules.width}x{rules.height} board: play on the board that it was trained on"
+        )
+    return encoding

@@ -16,6 +16,7 @@ import pytest
 
 from snake_pz import drawing, render, sprites
 from snake_pz.drawing import HEADINGS, make_layout
+from snake_pz.engine import SnakeEngine
 from snake_pz.rules import Rules
 from snake_pz.sprites import APPLE, PALETTE
 from snake_pz.state import BODY, WALL, Position, SnakeState
@@ -378,6 +379,13 @@ def test_ansi():
             "B you  length   3  health   5  alive",
         ]
     )
+
+
+def test_ansi_of_a_snake_that_has_not_moved_heads_up():
+    rules = Rules.battlesnake(num_snakes=2)
+    engine = SnakeEngine(rules, seed=0)
+    engine.reset()
+    assert render.ansi(engine.state, rules).count("^") == 2
 
 
 def test_ansi_of_a_lost_game_that_wraps_without_hunger():
