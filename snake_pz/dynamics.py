@@ -40,12 +40,14 @@ from snake_pz.state import ALIVE, BODY, HAZARD, HEAD, INVALID, OFF_BOARD, REVERS
 
 @njit(cache=True, nogil=True)
 def _begin(s: Any) -> None:
-    """Forget the events of the last turn; count this one."""
+    """Forget the events of the last turn, and ranks that a limit gave to the living; count this one."""
     for e in range(s.over.shape[0]):
         for i in range(s.alive.shape[1]):
             s.ate[e, i] = False
             s.just_died[e, i] = False
             s.length_before[e, i] = s.length[e, i]
+            if s.alive[e, i] and not s.over[e]:
+                s.rank[e, i] = 0
         s.just_ended[e] = False
         if not s.over[e]:
             s.turn[e] += 1

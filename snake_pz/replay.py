@@ -144,19 +144,22 @@ class Replay:
             FileNotFoundError: there is no such file.
             ValueError: it is no replay, of another version, or comes out otherwise.
         """
+        if not Path(path).is_file():
+            raise FileNotFoundError(f"no replay at {str(path)!r}: expected a file that --record or Replay.save wrote")
         try:
             lines = [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
             header = lines[0]
             if header.get("format") != FORMAT:
                 raise ValueError(f"its format is {header.get('format')!r}")
-        except (UnicodeDecodeError, json.JSONDecodeError, IndexError, AttributeError, ValueError) as error:
+        except (UnicodeDecodeError, json.JSONDecodeError, IndexError, AttributeError, ValueError, RecursionError) as error:
             raise ValueError(f"{path} is no {FORMAT}: {error}") from error
         if header.get("version") != VERSION:
             raise ValueError(f"{path} has version {header.get('version')!r} of the format, expected {VERSION}")
         try:
             rules = Rules.from_fields(header["rules"])
             names = _names(rules, header["names"])
-            turns = [(letters, digest) for letters, digest in (line for line in lines[1:] if isinstance(line, list))]
+            ends = len(lines) > 1 and isinstance(lines[-1], dict)
+            turns = [(letters, digest) for letters, digest in lines[1 : -1 if ends else None]]
             if not all(re.fullmatch("[0-9a-f]{4}", digest) for _, digest in turns):
                 raise ValueError("a turn lacks its 4 hexadecimal digits")
             broken = [
@@ -165,11 +168,15 @@ class Replay:
             if broken:
                 raise ValueError(f"turn {broken[0]} has no action for each of {rules.num_snakes} snakes")
             hashes = [digest for _, digest in turns]
-            if isinstance(lines[-1], dict) and len(lines) > 1:
+            if ends:
                 if lines[-1]["turns"] != len(turns):
                     raise ValueError(f"it should have {lines[-1]['turns']} turns, but has {len(turns)}")
+                if turns and not re.fullmatch("[0-9a-f]{32}", lines[-1]["hash"]):
+                    raise ValueError("its last line lacks the hash, 32 hexadecimal digits")
                 hashes[-1:] = [lines[-1]["hash"]] if turns else []
-            replay = cls(rules, int(header["seed"]), names, tuple(letters for letters, _ in turns), tuple(hashes))
+            if type(header["seed"]) is not int:
+                raise ValueError(f"its seed must be a whole number, got {header['seed']!r}")
+            replay = cls(rules, header["seed"], names, tuple(letters for letters, _ in turns), tuple(hashes))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"{path} is a damaged {FORMAT}: {error}") from error
         for _ in replay.states():
@@ -179,7 +186,7 @@ class Replay:
 
 def _names(rules: Rules, names: Sequence[str] | None) -> tuple[str, ...]:
     found = tuple(names) if names is not None else tuple(f"snake_{i}" for i in range(rules.num_snakes))
-    if len(found) != rules.num_snakes:
+    if len(found) != rules.num_snakes or not all(isinstance(name, str) for name in found):
         raise ValueError(f"expected a name for each of {rules.num_snakes} snakes, got {list(found)}")
     return found
 

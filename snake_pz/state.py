@@ -106,7 +106,8 @@ class SnakeState(NamedTuple):
         """E = len(positions) running games set up as written.
 
         Raises:
-            ValueError: a position has another number of snakes than the rules, or a cell outside the board.
+            ValueError: a position has another number of snakes than the rules, a cell outside the board, or a heading or
+                health that there is not.
         """
         longest = max((len(body) for position in positions for body in position.bodies), default=0)
         state = cls.empty(rules, len(positions), longest)
@@ -143,6 +144,12 @@ def _flat(rules: Rules, cell: Cell, inside: bool = True) -> int:
 def _set_up(state: SnakeState, rules: Rules, game: int, position: Position) -> None:
     if len(position.bodies) != rules.num_snakes:
         raise ValueError(f"a position needs a body for each of the {rules.num_snakes} snakes, got {len(position.bodies)}")
+    for name, low, high in (("alive", 0, 1), ("headings", NO_HEADING, 3), ("health", 0, rules.max_health)):
+        values = getattr(position, name)
+        if values is not None and (len(values) != rules.num_snakes or not all(low <= value <= high for value in values)):
+            raise ValueError(
+                f"{name} must have a number from {low} to {high} for each of {rules.num_snakes} snakes, got {values}"
+            )
     for snake, cells in enumerate(position.bodies):
         alive = bool(cells) if position.alive is None else position.alive[snake]
         body = [_flat(rules, cell, alive) for cell in cells]

@@ -130,6 +130,19 @@ def test_a_truncated_game_stays_truncated() -> None:
     assert env.set_state(env.get_state()) == ({}, {})
 
 
+def test_a_game_that_goes_on_after_a_limit_has_no_ranks_yet() -> None:
+    short = snake_v0.parallel_env(max_cycles=2, edge="wrap")
+    short.reset(seed=0)
+    for _ in range(2):
+        *_, infos = short.step(dict.fromkeys(short.agents, 0))
+    assert all(info["rank"] for info in infos.values())
+    longer = snake_v0.parallel_env(max_cycles=9, edge="wrap")
+    longer.set_state(short.get_state())
+    *_, infos = longer.step(dict.fromkeys(longer.agents, 0))
+    assert [info["rank"] for agent, info in infos.items() if agent in longer.agents] == [None] * len(longer.agents)
+    assert longer.agents
+
+
 def test_the_state_of_another_game_is_refused() -> None:
     env = snake_v0.parallel_env()
     with pytest.raises(ValueError, match="the same board and number of snakes"):
@@ -204,6 +217,13 @@ def test_a_recording_that_broke_off_shows_what_there_is(tmp_path: Path) -> None:
         (lambda lines: [lines[0].replace('"width"', '"widht"'), *lines[1:]], "unknown rule 'widht'"),
         (lambda lines: [*lines[:3], '["u","0000"]', *lines[4:]], "turn 3 has no action for each of 4 snakes"),
         (lambda lines: [*lines[:3], *lines[4:]], "turns, but has"),
+        (lambda lines: [*lines[:3], lines[-1], *lines[3:]], "damaged"),
+        (lambda lines: [*lines[:-1], lines[-1].replace('"hash":"', '"hash":"0')], "lacks the hash, 32 hexadecimal digits"),
+        (lambda lines: [*lines[:-1], lines[-1][: lines[-1].index('"hash"')] + '"hash":""}'], "lacks the hash"),
+        (lambda lines: [lines[0].replace('"seed":11', '"seed":11.5'), *lines[1:]], "seed must be a whole number, got 11.5"),
+        (lambda lines: [lines[0].replace('"seed":11', '"seed":Infinity'), *lines[1:]], "seed must be a whole number, got inf"),
+        (lambda lines: [lines[0].replace('"snake_0"', "7"), *lines[1:]], "a name for each of 4 snakes"),
+        (lambda lines: ["[" * 100_000], "is no snake-pz replay"),
         (lambda lines: ["not json"], "is no snake-pz replay"),
         (lambda lines: [], "is no snake-pz replay"),
     ],

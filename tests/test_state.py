@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -76,6 +79,20 @@ def test_refuses() -> None:
         ):
             with pytest.raises(ValueError, match=rf"cell \({cell[0]}, {cell[1]}\) is outside the 5x4 board"):
                 SnakeState.from_positions(RULES, [position])
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"health": [61, 5]}, "health must have a number from 0 to 60 for each of 2 snakes, got [61, 5]"),
+        ({"health": [5]}, "health must have a number from 0 to 60 for each of 2 snakes, got [5]"),
+        ({"headings": [0, 4]}, "headings must have a number from -1 to 3 for each of 2 snakes, got [0, 4]"),
+        ({"alive": [True]}, "alive must have"),
+    ],
+)
+def test_refuses_what_no_snake_can_have(change: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(text)):
+        SnakeState.from_positions(RULES, [Position(bodies=[[(0, 0)], [(2, 2)]], **change)])
 
 
 def test_room_for_long_bodies() -> None:
