@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adapters.lineup import Lineup
+from adapters.matches import Matches
 from adapters.native_matches import NativeMatches
+from adapters.opponents import Opponent, RandomOpponent
 from adapters.specs import resolve_seats
-from snake_pz import make_bot
+from snake_pz import bots
 from snake_pz.replay import Replay
+from snake_pz.table import distinct_names
 
 
 class Results(NamedTuple):
@@ -87,43 +88,50 @@ def record_game(
     matches, lineup = _seat(players, 1, env_kwargs, deterministic, device)
     turns = _turns(matches, lineup, seed)
     next(turns)
-    recorder = matches.record(0, _distinct([_called(name) for name in lineup.names(0)]))
+    recorder = matches.record(0, distinct_names(lineup.names(0)))
     for _ in turns:
         pass
     return recorder.replay()
 
 
-def _called(name: str) -> str:
-    return Path(name).name.removesuffix(".zip")
+def resolve_players(players: Sequence[Any], matches: Matches, *, deterministic: bool, device: Any) -> list[Opponent]:
+    """The players that can play these games, as many as there are words for them; the same object for the same word.
 
+    Raises:
+        ValueError: one that cannot, or that stands for several.
+        FileNotFoundError: there is no such checkpoint.
+    """
 
-def _distinct(names: Sequence[str]) -> list[str]:
-    """The same with numbers after those that stand more than once."""
-    seen: Counter[str] = Counter()
-    distinct = []
-    for name in names:
-        seen[name] += 1
-        distinct.append(f"{name} {seen[name]}" if names.count(name) > 1 else name)
-    return distinct
+    def make_bot(name: str) -> Opponent:
+        if isinstance(matches, NativeMatches):
+            return bots.make_bot(name, matches.get_attr("rules", [0])[0])
+        if name != "random":
+            raise ValueError(f"the only bot that plays any environment is 'random', got {name!r}")
+        return RandomOpponent(matches.observation_space, matches.action_space)
+
+    resolved = resolve_seats(
+        list(players),
+        enemy_agents=None,
+        num_enemies=len(players),
+        observation_space=matches.observation_space,
+        other_spaces=matches.other_spaces,
+        action_space=matches.action_space,
+        make_bot=make_bot,
+        device=device,
+        deterministic=deterministic,
+    )
+    if several := [player for player, one in zip(players, resolved, strict=True) if not isinstance(one, Opponent)]:
+        raise ValueError(f"a pool or mixture is not one player: name one of its members, got {several[0]!r}")
+    return [one for one in resolved if isinstance(one, Opponent)]
 
 
 def _seat(
     players: Sequence[Any], games: int, env_kwargs: dict[str, Any] | None, deterministic: bool, device: Any
 ) -> tuple[NativeMatches, Lineup]:
     matches = NativeMatches(games, env_kwargs=env_kwargs, learners=0, restart=False)
-    rules = matches.get_attr("rules", [0])[0]
-    seated = resolve_seats(
-        list(players),
-        enemy_agents=None,
-        num_enemies=matches.seats,
-        observation_space=matches.observation_space,
-        other_spaces=matches.other_spaces,
-        action_space=matches.action_space,
-        make_bot=lambda name: make_bot(name, rules),
-        device=device,
-        deterministic=deterministic,
-    )
-    return matches, Lineup(seated, matches)
+    if len(players) != matches.seats:
+        raise ValueError(f"expected {matches.seats} players, one per snake, got {len(players)}")
+    return matches, Lineup(resolve_players(players, matches, deterministic=deterministic, device=device), matches)
 
 
 def _turns(matches: NativeMatches, lineup: Lineup, seed: int | None) -> Iterator[dict[tuple[int, int], dict[str, Any]]]:

@@ -1,4 +1,4 @@
-"""Who may sit on an enemy seat: frozen policies, functions, uniform play.
+"""Who may sit on an enemy seat: frozen policies, functions, uniform play; and what a seat's opponents are drawn from.
 
 Stable-Baselines3 checkpoints are pickles, and so are the `VecNormalize` statistics beside them: loading one can run any code
 its author put into it. Load only what you trust.
@@ -67,6 +67,36 @@ class Opponent(Protocol):
 
     def seed(self, seed: int) -> None:
         """Start the opponent's own random stream anew."""
+        ...
+
+
+@runtime_checkable
+class Source(Protocol):
+    """What says who sits down whenever games restart, on the enemy seats that it stands for."""
+
+    def ready(self) -> Sequence[Opponent]:
+        """Those that are kept, each with its random stream, while they sit nowhere; others come with a draw."""
+        ...
+
+    def draw(
+        self, games: int, seats: int, rng: np.random.Generator, seated: Sequence[Opponent]
+    ) -> tuple[Sequence[Opponent], NDArray[np.intp]]:
+        """Who sits down in games that have just restarted.
+
+        Args:
+            games: how many they are.
+            seats: how many seats of each are this source's.
+            rng: draw from this alone.
+            seated: everyone who sits in a game that goes on, or was drawn for these games already.
+
+        Returns:
+            Opponents, and (games, seats) which of them sits where. Who comes back is the same object as long as it is in
+            `seated`, so that it stays one call of `act`.
+        """
+        ...
+
+    def forget(self) -> None:
+        """The games are seeded: what is drawn from now on must not depend on what was drawn before."""
         ...
 
 
@@ -202,7 +232,7 @@ class CallableOpponent:
                 f"opponent {self.name!r} must return actions of shape {expected}, one per row of the observations, "
                 f"got {actions.shape}"
             )
-        if not _all_in(actions, self.action_space):
+        if not within(actions, self.action_space):
             extent = f"from {actions.min()} to {actions.max()}" if actions.dtype.kind in "biuf" else "of no number"
             raise ValueError(
                 f"opponent {self.name!r} must return actions in {self.action_space}, got {actions.dtype} values {extent}"
@@ -274,8 +304,8 @@ def _statistics(source: Any) -> VecNormalize | None:
     return copy_statistics(environment()) if environment is not None else None
 
 
-def _all_in(actions: Actions, space: gymnasium.Space[Any]) -> bool:
-    """Whether every row is in the space, without a Python call per row for the usual spaces."""
+def within(actions: Actions, space: gymnasium.Space[Any]) -> bool:
+    """Whether every row of actions is in the space, without a Python call per row for the usual spaces."""
     if isinstance(space, (spaces.Discrete, spaces.MultiDiscrete)):
         sizes = space.n if isinstance(space, spaces.Discrete) else space.nvec
         return actions.dtype.kind in "iu" and bool(((actions >= space.start) & (actions < space.start + sizes)).all())

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import base64
 import copy
-import functools
 import io
 import json
 import os
 import sys
+import weakref
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     import torch
     from stable_baselines3.common.base_class import BaseAlgorithm
     from stable_baselines3.common.policies import BasePolicy
+
+_loaded: weakref.WeakValueDictionary[tuple[Path, int, int, torch.device], BasePolicy] = weakref.WeakValueDictionary()
+# by file, time of its last change in ns, size and device
 
 MASKED_LOGIT = -1e8
 """What MaskablePPO puts in the place of the logits of forbidden actions."""
@@ -43,8 +46,8 @@ def load_policy(path: str | os.PathLike[str], device: torch.device | str = "auto
     """The policy of an SB3 checkpoint, frozen and in evaluation mode.
 
     Only what the policy needs is unpickled (its class, spaces and arguments), so nothing else in the file can fail; no
-    algorithm, optimiser or environment is made. A file is read once however often it is asked for, and again when it
-    has changed. The policies are shared: treat them as read-only.
+    algorithm, optimiser or environment is made. As long as somebody holds a file's policy, whoever asks for it gets the same
+    one, until the file changes: treat it as read-only.
 
     Raises:
         FileNotFoundError: neither the path nor the path with .zip is a file.
@@ -56,11 +59,15 @@ def load_policy(path: str | os.PathLike[str], device: torch.device | str = "auto
     if file is None:
         raise FileNotFoundError(f"no checkpoint at {os.fspath(path)!r}: expected the path of a file that SB3's save() wrote")
     status = file.stat()
-    return _read_policy(file.absolute(), status.st_mtime_ns, status.st_size, get_device(device))
+    where = get_device(device)
+    key = (file.absolute(), status.st_mtime_ns, status.st_size, where)
+    policy = _loaded.get(key)
+    if policy is None:
+        policy = _loaded[key] = _read_policy(file.absolute(), where)
+    return policy
 
 
-@functools.lru_cache(maxsize=16)
-def _read_policy(file: Path, mtime_ns: int, size: int, device: torch.device) -> BasePolicy:
+def _read_policy(file: Path, device: torch.device) -> BasePolicy:
     import torch
 
     try:

@@ -9,13 +9,18 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import gymnasium
+import numpy as np
+from numpy.typing import NDArray
 
-from adapters.opponents import CallableOpponent, Opponent, PolicyOpponent
+from adapters.opponents import CallableOpponent, Opponent, PolicyOpponent, Source
 from adapters.policies import find_checkpoint
+from adapters.pool import OpponentPool, is_pool
+from adapters.pool_source import PoolSource
 
 if TYPE_CHECKING:
     import torch
@@ -25,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Frozen:
-    """A checkpoint or live model with settings of its own, see `frozen`; None leaves a setting to the environment."""
+    """A checkpoint, live model or pool with settings of its own, see `frozen`; None leaves a setting to the environment."""
 
     source: Any
     deterministic: bool | None = None
@@ -35,7 +40,7 @@ class Frozen:
 
 
 def frozen(
-    source: str | os.PathLike[str] | BaseAlgorithm | BasePolicy,
+    source: str | os.PathLike[str] | BaseAlgorithm | BasePolicy | OpponentPool,
     *,
     deterministic: bool | None = None,
     device: torch.device | str | None = None,
@@ -47,7 +52,8 @@ def frozen(
         make_sb3_env(opponent=["gen3.zip", frozen("gen3.zip", deterministic=True), "greedy"])
 
     Args:
-        source: the path of a checkpoint (a pickle: load only what you trust), or a live model or policy.
+        source: the path of a checkpoint (a pickle: load only what you trust), or a live model or policy; or a pool or its
+            folder, all whose snapshots play so, and to which the settings below `device` do not apply.
         deterministic: play the likeliest action instead of sampling; None: as the environment has it.
         device: where it predicts; None: as the environment has it.
         vecnormalize: the file of the `VecNormalize` statistics that it was trained with (a pickle too), if it is not beside the
@@ -55,26 +61,68 @@ def frozen(
         name: what infos call it; None: the path, or the class of what is live.
 
     Raises:
-        TypeError: source is neither.
+        TypeError: source is none of these.
+        ValueError: a setting does not apply to a pool.
     """
-    if not isinstance(source, (str, os.PathLike)) and not _is_live(source):
-        raise TypeError(f"frozen() takes the path of an SB3 checkpoint or a live SB3 model or policy, got {_described(source)}")
+    if not isinstance(source, (str, os.PathLike, OpponentPool)) and not _is_live(source):
+        raise TypeError(
+            f"frozen() takes the path of an SB3 checkpoint, a live SB3 model or policy or a pool, got {_described(source)}"
+        )
+    if _is_pool(source) and (vecnormalize is not None or name is not None):
+        raise ValueError(f"the members of a pool have names and statistics of their own, got {vecnormalize=}, {name=}")
     return Frozen(source, deterministic, device, vecnormalize, name)
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Opponents that a seat is drawn from whenever a game restarts, see `mixture`.
+    """Opponents that a seat is drawn from whenever a game restarts, see `mixture`; once resolved, a `Source`.
 
     Attributes:
-        members: who, as named by the user or as `Opponent`s.
+        members: who, as named by the user; once resolved, each an `Opponent` or a `Source`.
         shares: how likely each of them is; they add up to 1.
-        per: "game": the seats with this mixture get one opponent together; "seat": each gets its own.
+        per: "game": the seats with this mixture get one of the members together; "seat": each gets its own.
     """
 
     members: tuple[Any, ...]
     shares: tuple[float, ...]
     per: Literal["game", "seat"]
+
+    def ready(self) -> Sequence[Opponent]:
+        """See `Source.ready`."""
+        return [
+            opponent
+            for number, member in enumerate(self.members)
+            for opponent in ([member] if number not in self._sources else self._sources[number].ready())
+        ]
+
+    def draw(
+        self, games: int, seats: int, rng: np.random.Generator, seated: Sequence[Opponent]
+    ) -> tuple[Sequence[Opponent], NDArray[np.intp]]:
+        """See `Source.draw`."""
+        drawn = rng.choice(len(self.members), (games, 1 if self.per == "game" else seats), p=self.shares)
+        drawn = np.broadcast_to(drawn, (games, seats))
+        if not self._sources:
+            return self.members, drawn
+        opponents = list(self.members)  # of these, the sources are not drawn but asked
+        which = drawn.copy()
+        for number, source in self._sources.items():
+            rows = np.flatnonzero((drawn == number).any(axis=1))
+            if len(rows):
+                coming, theirs = source.draw(len(rows), seats, rng, seated)
+                which[rows] = np.where(drawn[rows] == number, theirs + len(opponents), which[rows])
+                opponents += coming
+                seated = [*seated, *coming]
+        return opponents, which
+
+    def forget(self) -> None:
+        """See `Source.forget`."""
+        for source in self._sources.values():
+            source.forget()
+
+    @cached_property
+    def _sources(self) -> dict[int, Source]:
+        """The members that are sources, by their number."""
+        return {number: member for number, member in enumerate(self.members) if not isinstance(member, Opponent)}
 
 
 def mixture(weights: Mapping[Any, float], per: Literal["game", "seat"] = "game") -> Mixture:
@@ -82,6 +130,10 @@ def mixture(weights: Mapping[Any, float], per: Literal["game", "seat"] = "game")
 
         make_sb3_env(opponent=mixture({"greedy": 1, "gen2.zip": 1, "gen3.zip": 3}))
         make_sb3_env(opponent=["survivor", "greedy", mixture({"gen2.zip": 1, "gen3.zip": 1})])
+
+    Past selves in most of the games, for a pool may be in it (on which seats the pool seats whom is then its own matter):
+
+        make_sb3_env(opponent=mixture({pool: 3, "survivor": 1}))
 
     Args:
         weights: by opponent, each whatever may stand for one seat, how often it plays in proportion to the others.
@@ -156,7 +208,8 @@ def resolve(
         return CallableOpponent(spec, observation_space=observation_space, action_space=action_space)
     raise TypeError(
         "opponent must be the path of an SB3 checkpoint, a bot's name, a live SB3 model or policy, frozen(...) of these, a "
-        "function f(observations) -> actions or an Opponent, or a mixture, list or dict of these for the seats; "
+        "function f(observations) -> actions or an Opponent, or an OpponentPool, or a mixture, list or dict of these for the "
+        "seats; "
         f"got {_described(spec)}"
     )
 
@@ -167,37 +220,61 @@ def resolve_seats(
     enemy_agents: Sequence[str] | None,
     num_enemies: int,
     **settings: Any,
-) -> list[Opponent | Mixture]:
+) -> list[Opponent | Source]:
     """Who is on each enemy seat; what is given twice is one object, so that it costs one forward pass.
 
     Args:
         spec: one spec for every seat, a list with one per enemy seat in seat order, or a dict by agent name; each what
-            `resolve` takes, or a `mixture` of such.
+            `resolve` takes, an `OpponentPool` or the folder of one, or a `mixture` of such.
         enemy_agents: the agents on the enemy seats, in seat order; None if learners are not named, so that agents change seats.
         num_enemies: how many enemy seats there are.
         settings: those of `resolve`.
 
     Returns:
-        One entry per enemy seat; the members of mixtures are `Opponent`s.
+        One entry per enemy seat; the members of mixtures are resolved too.
 
     Raises:
-        ValueError: a list of another length, a dict of other agents or without named learners; and as `resolve` does.
+        ValueError: a list of another length, a dict of other agents or without named learners, or an empty pool; and as
+            `resolve` does.
     """
-    made: dict[Any, Opponent | Mixture] = {}
+    made: dict[Any, Opponent | Source] = {}
 
-    def make(one: Any) -> Any:
+    def make(one: Any) -> Opponent | Source:
         key = _identity(one)
         if key not in made:
             if isinstance(one, Mixture):
                 made[key] = replace(one, members=tuple(make(member) for member in one.members))
+            elif _is_pool(one):
+                made[key] = _pool_source(one, **settings)
             else:
                 made[key] = resolve(one, **settings)
         return made[key]
 
-    return [make(one) for one in _by_seat(spec, enemy_agents, num_enemies)]
+    return [make(one) for one in by_seat(spec, enemy_agents, num_enemies)]
 
 
-def _by_seat(spec: Any, enemy_agents: Sequence[str] | None, num_enemies: int) -> list[Any]:
+def _pool_source(
+    spec: Any,
+    *,
+    observation_space: gymnasium.Space[Any],
+    action_space: gymnasium.Space[Any],
+    make_bot: Callable[[str], Opponent],
+    device: torch.device | str = "auto",
+    deterministic: bool = False,
+    other_spaces: Sequence[gymnasium.Space[Any]] = (),
+) -> PoolSource:
+    """What seats the members of a pool in these games, by the settings of `resolve`."""
+    given = spec if isinstance(spec, Frozen) else Frozen(spec)
+    return PoolSource(
+        given.source if isinstance(given.source, OpponentPool) else OpponentPool(given.source),
+        shown=[observation_space, *other_spaces],
+        make_bot=make_bot,
+        deterministic=deterministic if given.deterministic is None else given.deterministic,
+        device=device if given.device is None else given.device,
+    )
+
+
+def by_seat(spec: Any, enemy_agents: Sequence[str] | None, num_enemies: int) -> list[Any]:
     """One spec per enemy seat."""
     if isinstance(spec, Mapping):
         if enemy_agents is None:
@@ -228,7 +305,30 @@ def _is_live(spec: Any) -> bool:
 
 def _is_path(text: str) -> bool:
     separators = [separator for separator in (os.sep, os.altsep) if separator]
-    return text.endswith(".zip") or any(separator in text for separator in separators) or find_checkpoint(text) is not None
+    return (
+        text.endswith(".zip")
+        or any(separator in text for separator in separators)
+        or find_checkpoint(text) is not None
+        or is_pool(text)
+    )
+
+
+def _is_pool(spec: Any) -> bool:
+    """Whether it names an opponent pool.
+
+    Raises:
+        ValueError: it names a folder of anything else.
+    """
+    source = spec.source if isinstance(spec, Frozen) else spec
+    if not isinstance(source, (str, os.PathLike)) or (isinstance(source, str) and not _is_path(source)):
+        return isinstance(source, OpponentPool)
+    if is_pool(source):
+        return True
+    if Path(source).is_dir() and find_checkpoint(source) is None:
+        raise ValueError(
+            f"{os.fspath(source)!r} is a folder, but no pool: expected a checkpoint, or a folder with a manifest.json"
+        )
+    return False
 
 
 def _identity(spec: Any) -> Any:
@@ -238,7 +338,9 @@ def _identity(spec: Any) -> Any:
     policy = spec if isinstance(spec, Frozen) else Frozen(spec)
     source = policy.source
     is_file = isinstance(source, (str, os.PathLike))
-    return replace(policy, source=(find_checkpoint(source) or Path(source)).absolute() if is_file else id(source))
+    if not is_file:
+        return replace(policy, source=id(source))
+    return replace(policy, source=(Path(source) if is_pool(source) else find_checkpoint(source) or Path(source)).absolute())
 
 
 def _described(thing: Any) -> str:

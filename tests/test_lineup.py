@@ -8,6 +8,7 @@ import pytest
 from gymnasium import spaces
 
 from adapters.lineup import Lineup
+from adapters.specs import Mixture
 
 OBSERVATIONS = spaces.Box(-1e9, 1e9, (2,), np.float64)
 ACTIONS = spaces.Discrete(1000)
@@ -159,6 +160,31 @@ def test_what_an_opponent_returns_is_checked_and_it_is_named(wrong):
         lineup.act(np.zeros((1, 2), int), np.ones((1, 2), bool))
 
 
+def test_integers_are_counted_from_the_start_of_the_space():
+    class Above(Scribe):
+        def act(self, observations, slots, action_masks):
+            return np.array([self.number])
+
+    games, opponent = Games(num_games=1, seats=2), Above(12)
+    lineup = Lineup([opponent], games)
+    opponent.action_space = spaces.Discrete(3, start=10)
+    assert play(lineup, games).tolist() == [[-7, 1012]]
+    opponent.number = 2
+    with pytest.raises(ValueError, match=r"must return integers from 10 to 12, got \[2\]"):
+        play(lineup, games)
+
+
+def test_the_seconds_that_opponents_take_are_counted(monkeypatch):
+    games, scribe = Games(), Scribe(1)
+    lineup = Lineup([scribe] * 3, games)
+    assert lineup.seconds == 0
+    clock = iter([10.0, 10.5, 20.0, 22.0])
+    monkeypatch.setattr("adapters.lineup.time.perf_counter", lambda: next(clock))
+    play(lineup, games)
+    play(lineup, games)
+    assert lineup.seconds == 2.5
+
+
 def test_masks_go_to_opponents_that_use_them():
     games, plain, masked = Games(), Scribe(1), MaskedScribe(2)
     games.masks[2, 2] = 7
@@ -269,6 +295,114 @@ def test_a_seed_depends_on_who_plays_next_and_not_on_who_leaves():
     lineup.seed(np.random.SeedSequence(1))
     assert new.seeds == fresh.seeds
     assert len(old.seeds) == 1
+
+
+class Deck:
+    """A source that deals its cards one after the other and notes what it is told."""
+
+    def __init__(self, *cards):
+        self.cards, self.dealt, self.told, self.forgotten = cards, 0, [], 0
+
+    def ready(self):
+        return ()
+
+    def draw(self, games, seats, rng, seated):
+        self.told.append((games, seats, [opponent.number for opponent in seated]))
+        which = (self.dealt + np.arange(games)) % len(self.cards)
+        self.dealt += games
+        return self.cards, np.repeat(which[:, None], seats, axis=1)
+
+    def forget(self):
+        self.forgotten, self.dealt = self.forgotten + 1, 0
+
+
+def test_a_source_is_told_who_sits_where_games_go_on():
+    a, b, c, fixed = Scribe(1), Scribe(2), Scribe(3), Scribe(9)
+    games, deck, other = Games(num_games=2), Deck(a, b, c), Deck(b)
+    lineup = Lineup([deck, fixed, deck], games)
+    assert deck.told == [(2, 2, [])]  # both its seats together, in games of which none goes on
+    assert lineup.names(0) == ("scribe1", "scribe9", "scribe1")
+    lineup.restart(np.array([0]))
+    assert deck.told[1:] == [(1, 2, [9, 2])]
+    assert [lineup.names(game)[0] for game in range(2)] == ["scribe3", "scribe2"]
+    assert a not in lineup.opponents  # it sits nowhere and the deck does not have it ready
+    np.testing.assert_array_equal(play(lineup, games)[:, 1:], [[1003, 1009, 1003], [1002, 1009, 1002]])
+    lineup.set_opponents([deck, other, fixed])
+    lineup.restart(np.array([1]))
+    assert other.told == [(1, 1, [9, 3, 1])]  # whom the deck has dealt for this very game, too
+    assert lineup.names(1) == ("scribe1", "scribe2", "scribe9")
+
+
+def test_sources_in_a_mixture_are_told_of_each_other():
+    one, other = Deck(Scribe(1)), Deck(Scribe(2))
+    Lineup([Mixture((one, other), (0.5, 0.5), "seat")] * 3, Games(num_games=50))
+    assert one.told[0][2] == []
+    assert other.told[0][2] == [1]
+
+
+def test_who_comes_back_starts_anew_and_who_stays_does_not():
+    a, b = Scribe(1), Scribe(2)
+    lineup = Lineup([Deck(a, b)] * 3, Games(num_games=2))
+    lineup.seed(np.random.SeedSequence(1))
+    lineup.restart(np.arange(2))
+    a.seeds.clear()
+    b.seeds.clear()
+    lineup.restart(np.array([1]))  # a comes and sits in game 0 already; b leaves
+    assert (a.seeds, b.seeds) == ([], [])
+    lineup.restart(np.array([1]))
+    assert len(b.seeds) == 1
+
+
+def test_a_source_that_comes_up_with_a_misfit_is_told_so():
+    alien = Scribe(2, "alien.zip")
+    alien.observation_space = spaces.Box(0, 1, (9,), np.float32)
+    lineup = Lineup([Scribe(1)] * 3, Games())
+    with pytest.raises(ValueError, match=r"opponent 'alien.zip' cannot play in these games"):
+        lineup.set_opponents([Deck(alien)] * 3, "now")
+    assert lineup.names(0) == ("scribe1",) * 3
+    lineup.restart(np.arange(4))
+    assert lineup.names(0) == ("scribe1",) * 3
+
+
+def history(lineup, games, swaps):
+    """Much that happened before the seeding."""
+    lineup.seed(np.random.SeedSequence(99))
+    for number, swap in enumerate(swaps):
+        lineup.set_opponents(swap)
+        lineup.restart(np.arange(number % games.num_games))
+        play(lineup, games)
+
+
+@pytest.mark.parametrize("kind", ["fixed", "mixture", "source", "source in a mixture"])
+def test_after_seeding_nothing_depends_on_what_was_before(kind):
+    def entries(scribes):
+        a, b, c, d = scribes
+        mixed, deck = Mixture((a, b), (0.3, 0.7), "seat"), Deck(c, a, b)
+        return {
+            "fixed": [a, b, a],
+            "mixture": [mixed, c, mixed],
+            "source": [deck, deck, d],
+            "source in a mixture": [mixed, Mixture((deck, d), (0.5, 0.5), "game"), d],
+        }[kind]
+
+    def continued(used):
+        scribes, games = [Scribe(number) for number in range(1, 5)], Games(num_games=5)
+        lineup = Lineup(entries(scribes), games)
+        if used:
+            strangers = [Scribe(7), Scribe(8)]
+            history(lineup, games, [[strangers[0]] * 3, entries(scribes), [scribes[3], *strangers], entries(scribes)])
+        lineup.seed(np.random.SeedSequence(5))
+        lineup.restart(np.arange(5))
+        seen = []
+        for game in [0, 3, 1, 1, 4]:
+            lineup.restart(np.array([game]))
+            seen.append(play(lineup, games).tolist())
+        newcomer = Scribe(6)
+        lineup.set_opponents([newcomer] * 3)
+        assert len(newcomer.seeds) == 1
+        return seen, [scribe.seeds[-1] for scribe in scribes if scribe in lineup.opponents], newcomer.seeds
+
+    assert continued(used=True) == continued(used=False)
 
 
 def test_no_enemy_seats_is_a_line_up_too():

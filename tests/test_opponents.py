@@ -57,7 +57,7 @@ def test_a_sampling_opponent_repeats_itself_by_its_seed_only(trained, name, sour
 @pytest.mark.parametrize("name", ["ppo", "ppo-box", "ppo-sde", "sac", "dqn", "maskable", "recurrent"])
 def test_global_random_streams_do_not_notice(trained, name):
     model, path = trained(name)
-    policies._read_policy.cache_clear()
+    policies._loaded.clear()
     torch.manual_seed(5)
     model.action_space.seed(5)
 

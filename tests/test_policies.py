@@ -192,19 +192,14 @@ def test_a_file_is_read_once_and_again_when_it_changes(tmp_path, monkeypatch):
     assert not (act(first) == 2).all()
 
 
-def test_only_so_many_checkpoints_are_kept_loaded(trained, tmp_path):
-    policies._read_policy.cache_clear()
-    blob = trained("ppo")[1].read_bytes()
-    limit = policies._read_policy.cache_parameters()["maxsize"]
-    playing = PolicyOpponent(trained("ppo")[1], deterministic=True, device="cpu")
-    before, first = act(playing), None
-    for number in range(limit + 3):
-        path = tmp_path / f"{number}.zip"
-        path.write_bytes(blob)
-        loaded = weakref.ref(PolicyOpponent(path, device="cpu").policy)
-        first = loaded if number == 0 else first
+def test_a_policy_is_in_memory_as_long_as_an_opponent_plays_it(trained):
+    path = trained("ppo")[1]
+    first, second = (PolicyOpponent(path, deterministic=True, device="cpu") for _ in range(2))
+    before, policy = act(first), weakref.ref(first.policy)
+    del first
     gc.collect()
-    assert policies._read_policy.cache_info().currsize == limit
-    assert first() is None
-    assert loaded() is not None
-    np.testing.assert_array_equal(act(playing), before)  # who plays stays, in the cache or not
+    np.testing.assert_array_equal(act(second), before)
+    assert PolicyOpponent(path, device="cpu").policy is second.policy
+    del second
+    gc.collect()
+    assert policy() is None

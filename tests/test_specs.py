@@ -10,7 +10,7 @@ import pytest
 import torch
 from stable_baselines3 import PPO
 
-from adapters.opponents import PolicyOpponent, RandomOpponent
+from adapters.opponents import PolicyOpponent, RandomOpponent, Source
 from adapters.specs import Mixture, frozen, mixture, resolve, resolve_seats
 from tests.toys import FOUR, VECTOR, WORLD, act
 
@@ -132,8 +132,10 @@ def test_without_settings_frozen_changes_nothing(trained):
 
 
 @pytest.mark.parametrize("source", [None, PPO, lambda observations: observations, RandomOpponent(VECTOR, FOUR)])
-def test_frozen_takes_checkpoints_and_models_only(source):
-    with pytest.raises(TypeError, match=r"frozen\(\) takes the path of an SB3 checkpoint or a live SB3 model or policy, got"):
+def test_frozen_takes_checkpoints_models_and_pools_only(source):
+    with pytest.raises(
+        TypeError, match=r"frozen\(\) takes the path of an SB3 checkpoint, a live SB3 model or policy or a pool, got"
+    ):
         frozen(source)
 
 
@@ -146,6 +148,7 @@ def test_a_mixture_is_resolved_with_all_else_so_that_nobody_is_there_twice(train
     first, second, greedy, other = seats([champions, champions, "greedy", mixture({str(path): 1, "random": 0})], num_enemies=4)
     assert first is second
     assert isinstance(first, Mixture)
+    assert isinstance(first, Source)
     assert first.shares == (0.25, 0.25, 0.5)
     assert first.per == "seat"
     assert [type(member) for member in first.members] == [PolicyOpponent, PolicyOpponent, RandomOpponent]

@@ -1,0 +1,87 @@
+"""Members of an opponent pool, and how often each of them plays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from adapters.ratings import Rating
+
+
+@dataclass(frozen=True)
+class Member:
+    """A snapshot or a bot in a pool.
+
+    Attributes:
+        name: what infos call it.
+        step: of the training when it was added; 0 for bots.
+        file: the checkpoint's name in the folder; None for bots.
+        sha256: of that file, in hexadecimal digits.
+        statistics: the same of the `VecNormalize` statistics beside it; None if it has none.
+        observation_space: in words.
+        action_space: in words.
+        rating: as it was last set, None if it never was.
+        games: how many the learner played against it. This and `score` age: adding a snapshot halves them, for the learner that
+            they tell of is no more.
+        score: how often the learner was placed above it, ties count half.
+    """
+
+    name: str
+    step: int
+    file: str | None = None
+    sha256: str | None = None
+    statistics: str | None = None
+    observation_space: str | None = None
+    action_space: str | None = None
+    rating: Rating | None = None
+    games: float = 0.0
+    score: float = 0.0
+
+    @property
+    def win_rate(self) -> float:
+        """The learner's against it, smoothed: (score + 1) / (games + 2)."""
+        return (self.score + 1) / (self.games + 2)
+
+
+Sampler = Callable[[Sequence[Member]], Any]
+"""From all members, bots first and then snapshots from the first to the latest, to a weight >= 0 for each."""
+
+
+def uniform(members: Sequence[Member]) -> list[float]:
+    """All alike."""
+    return [1.0] * len(members)
+
+
+def recent(window: int) -> Sampler:
+    """The last `window` snapshots alike, and nobody else while there are so many."""
+    if window < 1:
+        raise ValueError(f"the window of a sampler must be >= 1, got {window}")
+    return lambda members: [float(number >= len(members) - window) for number in range(len(members))]
+
+
+def prioritized(members: Sequence[Member]) -> list[float]:
+    """Prioritized fictitious self-play: the more often, the more often the learner loses to them.
+
+    A member's weight is f_hard(p) = (1 - p)^2, p being the probability that the learner beats it, here `Member.win_rate`; from
+    Vinyals et al., "Grandmaster level in StarCraft II using multi-agent reinforcement learning", Nature 575 (2019), Methods.
+    """
+    return [(1 - member.win_rate) ** 2 for member in members]
+
+
+def make_sampler(sampler: str | tuple[str, int] | Sampler) -> Sampler:
+    """The sampler of a name, or the function itself.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    named: dict[Any, Sampler] = {"latest": recent(1), "uniform": uniform, "prioritized": prioritized}
+    if callable(sampler):
+        return sampler
+    if isinstance(sampler, str) and sampler in named:
+        return named[sampler]
+    if isinstance(sampler, (tuple, list)) and len(sampler) == 2 and sampler[0] == "recent":
+        return recent(sampler[1])
+    raise ValueError(
+        f'sampler must be "latest", "uniform", "prioritized", ("recent", window) or a function of the members, got {sampler!r}'
+    )

@@ -1,0 +1,371 @@
+"""OpponentPool: a folder of past selves and bots, and how often each of them plays."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Collection
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adapters.members import Member as Member
+from adapters.members import Sampler, make_sampler
+from adapters.policies import find_checkpoint, load_policy
+from adapters.preprocessing import find_statistics
+from adapters.ratings import Rating
+from snake_pz.files import replacing
+
+if TYPE_CHECKING:
+    from stable_baselines3.common.base_class import BaseAlgorithm
+
+MANIFEST = "manifest.json"
+VERSION = 1
+AGEING = 0.5
+"""What is left of every member's `games` and `score` when a snapshot is added."""
+
+_NAME = re.compile(r"[A-Za-z0-9][\w.\-]*", re.ASCII)
+_OURS = re.compile(r"snapshot_\d+(_.+)?\.(zip|pkl)|\.(snapshot_|manifest\.).*\d\.(zip|pkl|json)")  # the latter: `replacing`
+
+
+class OpponentPool:
+    """Past selves of a learner and bots, in a folder; as an opponent, one of them drawn for every game.
+
+        pool = OpponentPool("runs/mine/pool")
+        pool.add_bot("survivor")
+        pool.add(model, step=model.num_timesteps)
+        env.set_opponent(pool)
+
+    **The folder** has a file for every snapshot, `snapshot_<step>.zip`, with its `VecNormalize` statistics beside it, and
+    `manifest.json`. Files never change and the manifest is replaced in one go, so a crash at any moment leaves a pool that
+    opens, as it was before or after. Files called `snapshot_<number>...` are the pool's: those that the manifest does not name
+    are removed by the next `add`. Checkpoints are pickles: open only pools that you trust.
+
+    **One process writes**, any number reads and calls `reload` whenever it wants to see the news; a snapshot that has been
+    thinned out meanwhile makes its games reload by themselves. Games that draw from the writer's own object see at once what is
+    added to it.
+
+    **Who plays**: whenever games restart, a share `latest_share` of them gets the latest snapshot, the rest one that `sampler`
+    draws from all members: "latest", "uniform", `("recent", 10)` (the last ten alike), "prioritized" (see `prioritized`), or a
+    function of the members, bots first and then snapshots by step, that returns their weights. How a large pool is drawn from
+    without seating everybody at once is told in `PoolSource`.
+
+    Args:
+        folder: made when something is first added.
+        sampler: who plays how often.
+        latest_share: in how many of the games the latest snapshot plays, besides those that the sampler gives it.
+        per: "game" seats one member on all seats of a game that are the pool's; "seat" draws for each seat.
+        max_loaded: how many members' policies each environment keeps in memory.
+        max_active: how many members may sit in an environment's games at once: each costs a forward pass every turn. At least 3
+            with a latest_share between 0 and 1. With 1, two sit while the one before finishes its games.
+        keep: how many snapshots stay on disk; None: all. The first and the latest stay, and of the others those that leave
+            history spread: that goes whose neighbours are closest in steps.
+
+    Attributes:
+        learner: what the learner's trainer wants to find again, anything that JSON can hold; saved with the manifest.
+
+    Raises:
+        ValueError: an argument does not fit, or the manifest is none.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        sampler: str | tuple[str, int] | Sampler = "prioritized",
+        latest_share: float = 0.0,
+        per: Literal["game", "seat"] = "game",
+        max_loaded: int = 16,
+        max_active: int = 4,
+        keep: int | None = None,
+    ) -> None:
+        if not 0 <= latest_share <= 1:
+            raise ValueError(f"latest_share must be from 0 to 1, got {latest_share}")
+        if per not in ("game", "seat"):
+            raise ValueError(f'per must be "game" or "seat", got {per!r}')
+        self.folder = Path(folder)
+        self.latest_share = 1.0 if sampler == "latest" else float(latest_share)
+        self.per = per
+        least = 3 if 0 < self.latest_share < 1 else 1  # the latest, another, and one that finishes its games
+        if max_active < least:
+            raise ValueError(f"max_active must be >= {least} with latest_share={latest_share}, got {max_active}")
+        if max_loaded < max_active:
+            raise ValueError(f"max_loaded must be >= max_active, for who sits is in memory, got {max_loaded} < {max_active}")
+        if keep is not None and keep < 2:
+            raise ValueError(f"keep must be >= 2, for the first and the latest snapshot stay, or None, got {keep}")
+        self.max_loaded, self.max_active, self.keep = max_loaded, max_active, keep
+        self.learner: dict[str, Any] = {}
+        self._sampler = make_sampler(sampler)
+        self._members: dict[str, Member] = {}  # in the order of `members`
+        self._stamp: tuple[int, ...] | None = None  # of the manifest that was last read or written
+        self.reload()
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """Bots first, then snapshots from the first to the latest."""
+        return tuple(self._members.values())
+
+    @property
+    def names(self) -> Collection[str]:
+        """Of all members."""
+        return self._members.keys()
+
+    @property
+    def latest(self) -> Member | None:
+        """The latest snapshot, None if there is none."""
+        members = self.members
+        return members[-1] if members and members[-1].file else None
+
+    def path(self, member: Member) -> Path:
+        """Where a snapshot's checkpoint is.
+
+        Raises:
+            ValueError: it is a bot.
+        """
+        if member.file is None:
+            raise ValueError(f"{member.name!r} is a bot, which has no file")
+        return self.folder / member.file
+
+    def statistics(self, member: Member) -> Path | None:
+        """Where its `VecNormalize` statistics are, None if it has none."""
+        return None if member.statistics is None else _statistics(self.path(member))
+
+    def add(
+        self,
+        model: BaseAlgorithm | str | os.PathLike[str],
+        *,
+        step: int,
+        name: str | None = None,
+        rating: Rating | tuple[float, float] | None = None,
+    ) -> Member:
+        """Add a snapshot, let the counts of all members age, thin them out if there are more than `keep`, and save.
+
+        Args:
+            model: what is saved as it is now, optimiser and `VecNormalize` statistics included; or the path of a checkpoint,
+                which is copied with the statistics beside it.
+            step: how long it has trained; the latest snapshot is that of the most.
+            name: what infos call it; None: `snapshot_<step>`.
+            rating: its own, as (mu, sigma).
+
+        Raises:
+            ValueError: there is a member of this name, or it cannot be one; or the path is no checkpoint.
+            TypeError: it is neither a model nor a path.
+            FileNotFoundError: there is no such checkpoint.
+            RuntimeError: another process has written to the pool.
+        """
+        if step < 0:
+            raise ValueError(f"step must be >= 0, got {step}")
+        default = f"snapshot_{step}"
+        name = self._new_name(name or default)
+        self._check_alone()
+        checkpoint = self.folder / (f"{name}.zip" if name == default else f"{default}_{name}.zip")
+        hashes, spaces = _write(model, checkpoint)
+        aged = [replace(one, games=one.games * AGEING, score=one.score * AGEING) for one in self.members]
+        added = Member(name, int(step), checkpoint.name, *hashes, *spaces, None if rating is None else Rating(*rating))
+        self._commit(self._thinned([*aged, added]))
+        self._sweep()
+        return added
+
+    def add_bot(self, name: str) -> Member:
+        """Add the bot of this name, as `make_sb3_env` knows it, and save.
+
+        Raises:
+            ValueError: there is a member of this name. Whether there is such a bot turns out in the games.
+        """
+        bot = Member(self._new_name(name), 0)
+        self._commit([*self._members.values(), bot])
+        return bot
+
+    def record(self, name: str, score: float, games: int = 1) -> None:
+        """Count games of the learner against a member.
+
+        Args:
+            name: the member's.
+            score: for each game 1 if the learner was placed above it, 0.5 for a tie, 0 if below; the sum of these.
+            games: how many.
+        """
+        member = self._named(name)
+        if not 0 <= score <= games:
+            raise ValueError(f"the score of {games} games must be from 0 to {games}, got {score}")
+        self._members[name] = replace(member, games=member.games + games, score=member.score + float(score))
+
+    def set_rating(self, name: str, rating: Rating | tuple[float, float]) -> None:
+        """Set a member's rating, (mu, sigma)."""
+        self._members[name] = replace(self._named(name), rating=Rating(*rating))
+
+    def weights(self) -> NDArray[np.float64]:
+        """How likely the sampler draws each of `members`, adding up to 1; `latest_share` is not in it.
+
+        Raises:
+            ValueError: a sampler of the user's own returns anything but weights.
+        """
+        members = self.members
+        weights = np.asarray(self._sampler(members), np.float64)
+        if weights.shape != (len(members),) or not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
+            raise ValueError(
+                f"a sampler must return a number >= 0 for each of {len(members)} members, and not only zeros, "
+                f"got {weights.tolist()}"
+            )
+        shares: NDArray[np.float64] = weights / weights.sum()
+        return shares
+
+    def verified(self, member: Member) -> Path:
+        """The path of a snapshot's checkpoint whose content, and that of the statistics beside it, is what was added.
+
+        Raises:
+            FileNotFoundError: a file is gone.
+            ValueError: a file is another.
+        """
+        checkpoint = self.path(member)
+        for path, expected in ((checkpoint, member.sha256), (_statistics(checkpoint), member.statistics)):
+            if expected is not None and (found := _hash(path)) != expected:
+                raise ValueError(
+                    f"{path} is not the file that was added to the pool: expected sha256 {expected}, got {found}; put that back"
+                )
+        return checkpoint
+
+    def save(self) -> None:
+        """Write the manifest: records, ratings and `learner` with it. `add` and `add_bot` do it too.
+
+        Raises:
+            RuntimeError: another process has written to the pool since it was opened or reloaded.
+        """
+        self._check_alone()
+        members = [{key: value for key, value in _as_dict(member).items() if value is not None} for member in self.members]
+        content = {"version": VERSION, "members": members, "learner": self.learner}
+        with replacing(self.folder / MANIFEST) as temporary:
+            temporary.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")
+        self._stamp = self._stamp_on_disk()
+
+    def reload(self) -> bool:
+        """Read the manifest if another process has replaced it; records and ratings that were not saved are then lost.
+
+        Returns:
+            Whether it was read.
+
+        Raises:
+            ValueError: it is no manifest of a pool.
+        """
+        stamp = self._stamp_on_disk()
+        if stamp is None or stamp == self._stamp:
+            return False
+        path = self.folder / MANIFEST
+        try:
+            content = json.loads(path.read_text())
+            if content["version"] > VERSION:
+                raise ValueError(f"version {content['version']}, and this is for versions to {VERSION}: update the package")
+            members = [Member(**{**one, "rating": one.get("rating") and Rating(**one["rating"])}) for one in content["members"]]
+            learner = dict(content["learner"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"{path} is no manifest of an opponent pool ({error}): expected one that OpponentPool wrote"
+            ) from error
+        self._members, self.learner, self._stamp = {member.name: member for member in members}, learner, stamp
+        return True
+
+    def _named(self, name: str) -> Member:
+        if name not in self._members:
+            raise ValueError(f"no member of the pool is called {name!r}: there are {', '.join(self._members) or 'none'}")
+        return self._members[name]
+
+    def _new_name(self, name: str) -> str:
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"a member's name is of letters, digits and _ . - and begins with one of the former, got {name!r}")
+        if name.casefold() in {known.casefold() for known in self._members}:  # files of macOS and Windows know no capitals
+            raise ValueError(f"the pool has a member {name!r} already: give another step or name")
+        return name
+
+    def _check_alone(self) -> None:
+        if self._stamp_on_disk() != self._stamp:
+            raise RuntimeError(
+                f"another process has written to the pool {self.folder}, and only one may: reload() it and do not write, or give "
+                "each process its own folder"
+            )
+
+    def _thinned(self, members: list[Member]) -> list[Member]:
+        """Without the snapshots that are too many: that one first whose neighbours are closest in steps."""
+        snapshots = sorted((member for member in members if member.file is not None), key=lambda member: member.step)
+        while self.keep is not None and len(snapshots) > self.keep:
+            gaps = [after.step - before.step for before, after in zip(snapshots, snapshots[2:], strict=False)]
+            members.remove(snapshots.pop(1 + int(np.argmin(gaps))))
+        return members
+
+    def _commit(self, members: list[Member]) -> None:
+        """Have these members from now on, here and on the disk, or neither."""
+        members = sorted(members, key=lambda member: (member.file is not None, member.step))
+        before, self._members = self._members, {member.name: member for member in members}
+        try:
+            self.save()
+        except BaseException:
+            self._members = before
+            raise
+
+    def _sweep(self) -> None:
+        """Remove files that no member has: of those that were thinned out, and of writers that crashed."""
+        snapshots = [member for member in self._members.values() if member.file is not None]
+        needed = {self.path(member) for member in snapshots}
+        needed |= {_statistics(self.path(member)) for member in snapshots if member.statistics is not None}
+        for path in self.folder.iterdir():
+            if _OURS.fullmatch(path.name) and path not in needed:
+                path.unlink(missing_ok=True)
+
+    def _stamp_on_disk(self) -> tuple[int, ...] | None:
+        try:
+            status = (self.folder / MANIFEST).stat()
+        except FileNotFoundError:
+            return None
+        return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def is_pool(folder: str | os.PathLike[str]) -> bool:
+    """Whether the folder is an opponent pool's."""
+    return (Path(folder) / MANIFEST).is_file()
+
+
+def _write(model: Any, checkpoint: Path) -> tuple[tuple[str, str | None], tuple[str, str]]:
+    """Put a model's checkpoint and statistics there; the hash of each, and the spaces in words."""
+    if isinstance(model, (str, os.PathLike)):
+        source = find_checkpoint(model)
+        if source is None:
+            raise FileNotFoundError(f"no checkpoint at {os.fspath(model)!r}: expected a file that SB3's save() wrote")
+        policy, beside = load_policy(source, "cpu"), find_statistics(source)
+        spaces = policy.observation_space, policy.action_space
+        _put(_statistics(checkpoint), None if beside is None else lambda path: shutil.copyfile(beside, path))
+        _put(checkpoint, lambda path: shutil.copyfile(source, path))
+    elif hasattr(model, "get_vec_normalize_env") and hasattr(model, "save"):
+        spaces, normalize = (model.observation_space, model.action_space), model.get_vec_normalize_env()
+        _put(_statistics(checkpoint), normalize and normalize.save)
+        _put(checkpoint, model.save)
+    else:
+        raise TypeError(f"a pool takes SB3 models and the paths of checkpoints, got {type(model).__name__}: {model!r:.80}")
+    statistics = _statistics(checkpoint)
+    return (_hash(checkpoint), _hash(statistics) if statistics.is_file() else None), (str(spaces[0]), str(spaces[1]))
+
+
+def _put(path: Path, write: Callable[[Path], Any] | None) -> None:
+    """Have a file written as a whole; or nothing in its place, should a crash have left something there."""
+    if write is None:
+        path.unlink(missing_ok=True)
+    else:
+        with replacing(path) as temporary:
+            write(temporary)
+
+
+def _statistics(checkpoint: Path) -> Path:
+    return checkpoint.with_name(f"{checkpoint.stem}_vecnormalize.pkl")  # the name that `find_statistics` looks for first
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _as_dict(member: Member) -> dict[str, Any]:
+    rating = member.rating
+    return asdict(member) | {"rating": None if rating is None else rating._asdict()}

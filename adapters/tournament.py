@@ -1,0 +1,279 @@
+"""Tournaments: many games among bots, checkpoints and whole pools, of the snake or of any parallel environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from adapters.evaluate import resolve_players
+from adapters.lineup import Lineup
+from adapters.matches import Matches
+from adapters.native_matches import NativeMatches
+from adapters.opponents import Opponent
+from adapters.pool import OpponentPool, is_pool
+from adapters.specs import Frozen
+from adapters.standings import Played, Standings
+from adapters.supersuit_matches import SuperSuitMatches, env_factory
+from snake_pz.replay import Recorder
+from snake_pz.table import distinct_names
+
+if TYPE_CHECKING:
+    import torch
+
+    from adapters.seats import AnyParallelEnv
+
+NATIVE_ROWS = 1024
+"""How many games of the snake are played side by side: many, so that every player has large batches to the end."""
+ROWS = 16
+"""How many of another environment are."""
+REPLAYS = 10
+"""How many games of a tournament are kept as replays, the first ones."""
+
+Placement = Literal["auto", "rank", "survival", "return"] | Callable[..., Sequence[float]]
+
+
+class Ended(NamedTuple):
+    """A game that is over, by seat."""
+
+    game: int
+    agents: tuple[str, ...]
+    returns: NDArray[np.float64]  # sum of rewards
+    turns: NDArray[np.int64]  # played until the agent left
+    infos: list[dict[str, Any]]  # what the environment said in the step in which it left
+
+
+def tournament(
+    players: Sequence[Any] | OpponentPool | Frozen | os.PathLike[str],
+    *,
+    games: int,
+    seed: int | None = 0,
+    env: AnyParallelEnv | Callable[..., AnyParallelEnv] | str | None = None,
+    env_kwargs: dict[str, Any] | None = None,
+    num_workers: int = 0,
+    deterministic: bool = False,
+    device: torch.device | str = "auto",
+    placement: Placement = "auto",
+    progress: bool = False,
+    replays: str | os.PathLike[str] | None = None,
+) -> Standings:
+    """Let players play many games against each other.
+
+        standings = tournament(["survivor", "greedy", "runs/snake/model.zip", "runs/snake/pool"], games=2000)
+        print(standings["survivor"].rating.interval)
+        standings.plot("standings.png")
+
+    With as many players as seats every game seats each of them once. With fewer it seats each of them equally often, and who
+    fills the seats that are left is drawn; with more those who play are drawn, all alike. Unless they are more than the seats
+    all players have every seat equally often, up to rounding.
+
+    Args:
+        players: a list of whatever `make_sb3_env` takes as the opponent for one seat, at least two; an `OpponentPool` or the
+            folder of one, in the list or alone, stands for all its members.
+        games: how many to play.
+        seed: of games, line-ups and players: the same seed, the same standings. None: fresh entropy.
+        env: the game, as `make_sb3_env` has it; None is the snake of this package, which is played natively.
+        env_kwargs: arguments for the environment's constructor.
+        num_workers: in how many processes another environment than the snake is stepped.
+        deterministic: whether policies take their likeliest action instead of sampling.
+        device: where policies predict.
+        placement: how the agents of a game are placed. "rank": as the environment says, which has the placement in the info of
+            each agent's last step under "rank". "survival": who stays longest is first, those who leave in the same turn
+            tie. "return": by the sum of rewards. "auto": "rank" where the environment says it, else "survival". Or a function
+            `f(agents, returns, turns, infos)` of sequences by seat that gives a number for each, the least for the first.
+        progress: show a bar.
+        replays: a folder for replays of the first 10 games of the snake.
+
+    Raises:
+        ValueError: fewer than two players, one that cannot play here, or an argument that does not fit.
+        FileNotFoundError: there is no such checkpoint.
+    """
+    if games < 1:
+        raise ValueError(f"games must be >= 1, got {games}")
+    if replays is not None and env is not None:
+        raise ValueError("replays are of the snake, which is played when env is None: leave one of the two out")
+    if env is None and num_workers:
+        raise ValueError(f"the snake is played natively, without workers, got num_workers={num_workers}: use 0")
+    if not callable(placement) and placement not in ("auto", "rank", "survival", "return"):
+        raise ValueError(f'placement must be "auto", "rank", "survival", "return" or a function, got {placement!r}')
+    specs = [one for spec in (players if isinstance(players, (list, tuple)) else [players]) for one in _members(spec)]
+    if len(specs) < 2:
+        raise ValueError(
+            f"a tournament needs at least two players, got {specs}: name another, a bot such as 'greedy' for example"
+        )
+    game_seeds, lineup_seeds, draws = np.random.SeedSequence(seed).spawn(3)
+    rows = min(games, NATIVE_ROWS if env is None else max(ROWS, num_workers))
+    matches: Matches
+    if env is None:
+        matches = NativeMatches(rows, env_kwargs=env_kwargs, learners=())
+    else:
+        matches = SuperSuitMatches([env_factory(env, env_kwargs)] * rows, learners=(), num_workers=num_workers)
+    try:
+        dealer = _Dealer(resolve_players(specs, matches, deterministic=deterministic, device=device))
+        names = distinct_names([player.name for player in dealer.players])
+        lineup = Lineup([dealer] * matches.seats, matches)
+        lineup.seed(lineup_seeds)
+        line_ups = draw_line_ups(len(names), matches.seats, games, np.random.default_rng(draws))
+        keep = None if replays is None else _Keeper(Path(replays), names, line_ups)
+        played = Played(
+            line_ups,
+            ranks=np.zeros(line_ups.shape, np.int64),
+            turns=np.zeros(line_ups.shape, np.int64),
+            lengths=np.full(line_ups.shape, np.nan),
+            causes=np.full(line_ups.shape, None, np.object_),
+        )
+        with tqdm(total=games, unit=" games", disable=not progress) as bar:
+            for ended in _play(matches, lineup, dealer, line_ups, game_seeds, keep):
+                played.ranks[ended.game] = _ranks(ended, placement)
+                played.turns[ended.game] = ended.turns
+                for seat, info in enumerate(ended.infos):
+                    if "cause" in info:
+                        played.causes[ended.game, seat] = info["cause"]
+                        played.lengths[ended.game, seat] = info.get("length", np.nan)
+                bar.update()
+        return Standings(names, [player.name for player in dealer.players], played)
+    finally:
+        matches.close()
+
+
+def draw_line_ups(players: int, seats: int, games: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """(games, seats) who sits where, see `tournament`."""
+    block = seats if players <= seats else 1  # games that are one drawn order, turned by a seat each
+    drawn = []
+    for _ in range(-(-games // block)):
+        order = rng.permutation(np.resize(rng.permutation(players), seats))
+        drawn += [np.roll(order, turned) for turned in rng.permutation(block)]
+    return np.array(drawn[:games])
+
+
+class _Dealer:
+    """A `Source` that seats whom it is told to.
+
+    Attributes:
+        players: by number.
+        hand: (games, seats) the numbers of those who sit down next; None: anybody.
+    """
+
+    def __init__(self, players: Sequence[Opponent]) -> None:
+        self.players = players
+        self.hand: NDArray[np.int64] | None = None
+
+    def ready(self) -> Sequence[Opponent]:
+        return self.players
+
+    def draw(
+        self, games: int, seats: int, rng: np.random.Generator, seated: Sequence[Opponent]
+    ) -> tuple[Sequence[Opponent], NDArray[np.intp]]:
+        return self.players, np.zeros((games, seats), np.intp) if self.hand is None else self.hand
+
+    def forget(self) -> None:
+        pass
+
+
+class _Keeper:
+    """Keeps the first games as replays."""
+
+    def __init__(self, folder: Path, names: Sequence[str], line_ups: NDArray[np.int64]) -> None:
+        self._folder, self._names, self._line_ups = folder, names, line_ups
+        self._recorders: dict[int, Recorder] = {}
+
+    def began(self, game: int, matches: Matches, row: int) -> None:
+        if game < REPLAYS:
+            assert isinstance(matches, NativeMatches)
+            names = distinct_names([self._names[player] for player in self._line_ups[game]])
+            self._recorders[game] = matches.record(row, names)
+
+    def ended(self, game: int) -> None:
+        if game in self._recorders:
+            self._recorders.pop(game).replay().save(self._folder / f"game_{game + 1:02}.jsonl")
+
+
+def _members(spec: Any) -> list[Any]:
+    """The player itself, or the members of a pool."""
+    source = spec.source if isinstance(spec, Frozen) else spec
+    if isinstance(source, (str, os.PathLike)) and is_pool(source):
+        source = OpponentPool(source)
+    if not isinstance(source, OpponentPool):
+        return [spec]
+    if not source.members:
+        raise ValueError(f"the pool {str(source.folder)!r} is empty: add a snapshot or a bot first")
+    members: list[Any] = [member.name if member.file is None else source.verified(member) for member in source.members]
+    return [replace(spec, source=one) if isinstance(spec, Frozen) and not isinstance(one, str) else one for one in members]
+
+
+def _play(
+    matches: Matches,
+    lineup: Lineup,
+    dealer: _Dealer,
+    line_ups: NDArray[np.int64],
+    seeds: np.random.SeedSequence,
+    keep: _Keeper | None,
+) -> Iterator[Ended]:
+    """Play a game with each of the line-ups, as they end. A row that is free takes the next line-up."""
+    games, rows = len(line_ups), matches.num_games
+    native = isinstance(matches, NativeMatches)
+    row_seeds = seeds.generate_state(rows, np.uint64).tolist()
+    turn = matches.reset(row_seeds, [{}] * rows)
+    playing, following = np.arange(rows), rows  # the game of each row, -1 if there was none left; the next one
+    dealer.hand = line_ups[:rows]
+    lineup.restart(playing)
+    if keep:
+        for row in range(rows):
+            keep.began(row, matches, row)
+    shape = turn.active.shape
+    returns, turns = np.zeros(shape), np.zeros(shape, np.int64)
+    infos: list[list[dict[str, Any]]] = [[{}] * matches.seats for _ in range(rows)]
+    actions = np.zeros((*shape, *(matches.action_space.shape or ())), matches.action_space.dtype)
+    while (playing >= 0).any():
+        # The engine plays idle rows with any actions; other environments may insist on legal ones, so they are played on.
+        acting = turn.active & (playing >= 0)[:, None] if native else turn.active
+        lineup.act(actions, acting)
+        turns += turn.active
+        turn = matches.step(actions)
+        returns += turn.rewards
+        for row, seat in np.argwhere(turn.terminated | turn.truncated).tolist():
+            infos[row][seat] = turn.infos.get((row, seat), {})
+        over = np.flatnonzero(turn.restarted)
+        if not len(over):
+            continue
+        for row in over.tolist():
+            if (game := int(playing[row])) >= 0:
+                if keep:
+                    keep.ended(game)
+                yield Ended(game, matches.agents(row), returns[row].copy(), turns[row].copy(), infos[row])
+                playing[row], following = (following, following + 1) if following < games else (-1, following)
+                if keep and playing[row] >= 0:
+                    keep.began(int(playing[row]), matches, row)
+            infos[row] = [{}] * matches.seats
+        returns[over], turns[over] = 0.0, 0
+        again = over[playing[over] >= 0]
+        dealer.hand = line_ups[playing[again]]
+        lineup.restart(again)
+
+
+def _ranks(ended: Ended, placement: Placement) -> NDArray[np.int64]:
+    """(N,) 1 + how many are placed better."""
+    worse: NDArray[np.float64]  # the less, the better
+    if callable(placement):
+        worse = np.asarray(placement(ended.agents, ended.returns, ended.turns, ended.infos), np.float64)
+        if worse.shape != ended.returns.shape or np.isnan(worse).any():
+            raise ValueError(f"placement must return a number for each of {len(ended.returns)} agents, got {worse.tolist()}")
+    elif placement == "return":
+        worse = -ended.returns
+    else:
+        said = [info.get("rank") for info in ended.infos]
+        if placement == "rank" and None in said:
+            raise ValueError(
+                'placement "rank" needs "rank" in the info of the last step of every agent, got '
+                f'{dict(zip(ended.agents, said, strict=True))}: use "survival", "return" or a function'
+            )
+        by_rank = placement == "rank" or (placement == "auto" and None not in said)
+        worse = np.array(said, np.float64) if by_rank else -ended.turns.astype(np.float64)
+    ranks: NDArray[np.int64] = 1 + (worse[None, :] < worse[:, None]).sum(axis=1)
+    return ranks
