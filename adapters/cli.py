@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,33 +14,66 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from adapters.recipe import QUICK, Recipe, parse_opponent
+
 app = typer.Typer(help="Multi-snake for PettingZoo, self-play for Stable-Baselines3.", no_args_is_help=True)
 bench_app = typer.Typer(help="Measure this machine.", no_args_is_help=True)
 app.add_typer(bench_app, name="bench")
 console = Console()
 
 
+def _default(setting: str, text: str) -> str:
+    """A help text with the default that a recipe has for the setting."""
+    default = getattr(Recipe(), setting)
+    if isinstance(default, dict):
+        default = " ".join(f"{name}={share:g}" for name, share in default.items())
+    return f"{text} Default: {default:,}." if isinstance(default, int) else f"{text} Default: {default}."
+
+
 @app.command()
 def train(
-    out: Annotated[Path, typer.Option(help="Folder for everything the run writes.")] = Path("runs/snake"),
-    steps: Annotated[int | None, typer.Option(help="Steps to learn, over all games together.")] = None,
-    games: Annotated[int | None, typer.Option(help="Games side by side.")] = None,
-    opponent: Annotated[str | None, typer.Option(help="self, a bot (random, greedy, survivor) or a checkpoint.")] = None,
-    snapshot_every: Annotated[int | None, typer.Option(help="Steps between checkpoints (with self: new enemies).")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of everything.")] = None,
-    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda, ...")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for everything the run writes. Default: the next free runs/snake.")
+    ] = None,
+    resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder, with its own settings.")] = None,
+    config: Annotated[Path | None, typer.Option(help="A config.json whose settings to start from.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A run of at most three minutes on two cores.")] = False,
+    steps: Annotated[int | None, typer.Option(help=_default("steps", "Steps to learn, over all games together."))] = None,
+    minutes: Annotated[float | None, typer.Option(help="Stop learning after so many minutes at the latest.")] = None,
+    games: Annotated[int | None, typer.Option(help=_default("games", "Games side by side."))] = None,
+    learners: Annotated[str | None, typer.Option(help=_default("learners", "Snakes of a game that learn, or all."))] = None,
+    opponent: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=_default(
+                "opponent",
+                "self (the run's own snapshots), a bot (random, greedy, survivor), champion, a checkpoint or a pool; "
+                "several times, NAME=SHARE, for a mixture.",
+            )
+        ),
+    ] = None,
+    rules: Annotated[str | None, typer.Option(help=_default("rules", "classic, battlesnake or hungry_geese."))] = None,
+    width: Annotated[int | None, typer.Option(help="Cells in a row.")] = None,
+    height: Annotated[int | None, typer.Option(help="Cells in a column.")] = None,
+    snakes: Annotated[int | None, typer.Option(help="Snakes on the board.")] = None,
+    snapshot_every: Annotated[int | None, typer.Option(help=_default("snapshot_every", "Steps between snapshots."))] = None,
+    seed: Annotated[int | None, typer.Option(help="Of everything. Default: drawn, and kept in config.json.")] = None,
+    device: Annotated[str | None, typer.Option(help=_default("device", "auto, cpu, cuda, ..."))] = None,
 ) -> None:
-    """Train by self-play with PPO; keeps checkpoints, win rates, logs and a film of a game."""
+    """Train by self-play with PPO; keeps snapshots, win rates, ratings, a game to look at and a report of it all."""
     import torch
 
-    from adapters.train import QUICK, Recipe
-    from adapters.train import train as run
+    from adapters import train as training
 
     given: dict[str, Any] = {
         "steps": steps,
+        "minutes": minutes,
         "games": games,
-        "opponent": opponent,
+        "learners": int(learners) if learners and learners.isdecimal() else learners,
+        "rules": rules,
+        "width": width,
+        "height": height,
+        "snakes": snakes,
         "snapshot_every": snapshot_every,
         "seed": seed,
         "device": device,
@@ -47,7 +81,27 @@ def train(
     changes = {name: value for name, value in given.items() if value is not None}
     torch.set_num_threads(1)  # networks this small are slower on more
     with _clear_errors():
-        run(out, dataclasses.replace(QUICK if quick else Recipe(), **changes), console.print)
+        if opponent:
+            changes["opponent"] = parse_opponent(opponent)
+        if resume is not None:
+            if refused := sorted(set(changes) - {"steps", "minutes"}) + [
+                name for name, on in (("out", out), ("config", config), ("quick", quick)) if on
+            ]:
+                raise ValueError(
+                    f"a resumed run keeps its settings; only --steps and --minutes go with --resume, got {refused}"
+                )
+            training.resume(resume, steps=steps, minutes=minutes, say=console.print)
+            return
+        if config is not None and quick:
+            raise ValueError("--config and --quick are two recipes: give one")
+        recipe = QUICK if quick else Recipe.load(config) if config is not None else Recipe()
+        training.train(out or _next_free(Path("runs/snake")), dataclasses.replace(recipe, **changes), console.print)
+
+
+def _next_free(path: Path) -> Path:
+    """The path, or the first of path-2, path-3, ... that is not there."""
+    numbered = (path if number == 1 else path.with_name(f"{path.name}-{number}") for number in itertools.count(1))
+    return next(free for free in numbered if not free.exists())
 
 
 @app.command()
@@ -138,6 +192,51 @@ def watch(
                 raise OSError("there is no display to open a window on: say --html FILE, --gif FILE or --ansi") from error
 
 
+@app.command()
+def tournament(
+    players: Annotated[list[str], typer.Argument(help="Bots (random, greedy, survivor), checkpoints, pools: at least two.")],
+    games: Annotated[int, typer.Option(help="How many to play.")] = 2000,
+    seed: Annotated[int, typer.Option(help="Of games, line-ups and players.")] = 0,
+    rules: Annotated[str, typer.Option(help="classic, battlesnake or hungry_geese.")] = "classic",
+    width: Annotated[int | None, typer.Option(help="Cells in a row.")] = None,
+    height: Annotated[int | None, typer.Option(help="Cells in a column.")] = None,
+    snakes: Annotated[int | None, typer.Option(help="Snakes in a game.")] = None,
+    max_cycles: Annotated[int, typer.Option(help="Turns after which a game is cut short.")] = 500,
+    deterministic: Annotated[bool, typer.Option("--deterministic", help="Checkpoints take their likeliest action.")] = False,
+    device: Annotated[str, typer.Option(help="Where checkpoints predict: auto, cpu, cuda, ...")] = "auto",
+    plot: Annotated[Path | None, typer.Option(help="Write a PNG of ratings and of who was placed above whom.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the standings; - prints them instead of the table.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write a row per player.")] = None,
+    replays: Annotated[Path | None, typer.Option(help="A folder for replays of the first 10 games.")] = None,
+) -> None:
+    """Rate players by many games among them: `tournament survivor greedy random model.zip --games 2000`."""
+    from adapters.people import preset
+    from adapters.tournament import tournament as play_tournament
+
+    with _clear_errors():
+        standings = play_tournament(
+            players,
+            games=games,
+            seed=seed,
+            env_kwargs={"rules": preset(rules, width=width, height=height, num_snakes=snakes), "max_cycles": max_cycles},
+            deterministic=deterministic,
+            device=device,
+            progress=True,
+            replays=replays,
+        )
+        printed = json == Path("-")
+        if printed:
+            typer.echo(standings.json(), nl=False)
+        else:
+            console.print(standings.table())
+        writers = ((None if printed else json, standings.write_json), (csv, standings.write_csv), (plot, standings.plot))
+        for path, write in writers:
+            if path is not None:
+                write(path)
+                if not printed:
+                    console.print(f"wrote {path}", markup=False, soft_wrap=True)
+
+
 @bench_app.command()
 def engine(
     seconds: Annotated[float, typer.Option(help="How long to measure each row.")] = 3.0,
@@ -157,6 +256,16 @@ def opponents(
 
     for table in bench_opponents(seconds):
         console.print(table)
+
+
+@bench_app.command()
+def learners(
+    seconds: Annotated[float, typer.Option(help="How long to measure each number.")] = 10.0,
+) -> None:
+    """Samples to learn from per second: one policy in all four seats against one learner with three checkpoints."""
+    from adapters.bench import bench_learners
+
+    console.print(bench_learners(seconds))
 
 
 @bench_app.command()

@@ -1,75 +1,51 @@
-"""The training run: PPO against bots, a checkpoint, or its own last checkpoint, with everything worth keeping in one folder."""
+"""The training run: PPO by self-play, with everything worth keeping in one folder, from which it also goes on."""
 
 from __future__ import annotations
 
+import csv
+import dataclasses
+import itertools
 import json
+import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from stable_baselines3 import PPO
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import CSVOutputFormat, Logger, TensorBoardOutputFormat
+from stable_baselines3.common.utils import LinearSchedule, get_device
 from tqdm import tqdm
 
+from adapters.buffers import ActiveRolloutBuffer
 from adapters.curry import CurryVecEnv
 from adapters.evaluate import play_games, record_game
 from adapters.networks import policy_kwargs
+from adapters.pool import OpponentPool
+from adapters.recipe import Recipe
+from adapters.report import write_report
 from adapters.sb3 import make_sb3_env
+from adapters.selfplay import SelfPlayCallback
+from adapters.specs import mixture
 from snake_pz.export import write_gif, write_html
 from snake_pz.files import replacing
 
 YARDSTICKS = ("random", "greedy", "survivor")
-"""The bots, three of a kind, that a run is measured against before and after."""
-
-ENV_KWARGS: dict[str, Any] = {"observation": "egocentric", "actions": "relative"}
-"""What the learner sees and does: turning with the snake, it needs a fraction of the steps that the board as it lies takes."""
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """The settings of a run.
-
-    Attributes:
-        steps: how many steps to learn, over all games together.
-        games: how many games run side by side.
-        opponent: "self", or whatever `make_sb3_env` takes. "self": two enemies are the learner's last checkpoint and one is
-            the bot `survivor`, for against itself alone a learner plateaus on what it has never met.
-        snapshot_every: steps between checkpoints, which with "self" become the enemies.
-        seed: of everything; None: fresh entropy.
-        device: where the learner and its enemies run.
-        eval_games: games against each yardstick, before and after.
-    """
-
-    steps: int = 2_000_000
-    games: int = 64
-    opponent: Any = "self"
-    snapshot_every: int = 200_000
-    seed: int | None = None
-    device: str = "auto"
-    eval_games: int = 400
-
-    def __post_init__(self) -> None:
-        """Check the numbers."""
-        for name in ("steps", "games", "snapshot_every", "eval_games"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)}")
-
-
-QUICK = Recipe(steps=200_000, snapshot_every=40_000, eval_games=200, seed=0)
-"""At most three minutes on two cores."""
+"""The bots, a whole board of a kind, that a run is measured against."""
 
 
 def train(out: Path, recipe: Recipe, say: Callable[[str], None] = print) -> dict[str, Any]:
     """Train, measure and keep everything in a folder.
 
-    Writes `model.zip`, `checkpoints/snake_<steps>.zip`, `eval.json` (win rates before and after), `tensorboard/` and a game
-    against the yardsticks: `game.html` plays it, `game.gif` shows it, `game.jsonl` is its replay. Files are complete or not
-    there. Ctrl-C ends the training, not the run: what was learned is saved and measured.
+    Writes `config.json` (the recipe; it reproduces the run), `pool/` (snapshots), `model.zip`, `progress.csv` and
+    `tensorboard/` (logs), `eval.json` (win rates against bots along the way), a game against the bots (`game.html` plays it,
+    `game.gif` shows it, `game.jsonl` is its replay) and `report.html`, which shows all of it. Files are complete or not there.
+    Ctrl-C ends the training, not the run: what was learned is saved and measured. Whatever ends it, `resume` goes on.
 
     Args:
         out: the folder, made if it is not there.
@@ -80,97 +56,238 @@ def train(out: Path, recipe: Recipe, say: Callable[[str], None] = print) -> dict
         What `eval.json` has.
 
     Raises:
-        ValueError: the recipe's opponent cannot be resolved.
+        ValueError: there is a run in the folder already, or the recipe's opponent cannot be resolved.
         FileNotFoundError: it is a checkpoint that is not there.
     """
-    out.mkdir(parents=True, exist_ok=True)
-    checkpoints = out / "checkpoints"
-    own = recipe.opponent == "self"
+    config = out / "config.json"
+    if config.exists():
+        raise ValueError(f"{out} holds a run already: go on with it by --resume {out}, or give another folder")
+    recipe = recipe.seeded()
+    model, env, pool = _prepare(out, recipe)  # before anything is written, so that bad input leaves nothing behind
+    with closing(env):
+        recipe.save(config)
+        return _run(out, recipe, model, env, pool, say)
+
+
+def resume(
+    out: Path, *, steps: int | None = None, minutes: float | None = None, say: Callable[[str], None] = print
+) -> dict[str, Any]:
+    """Go on with the run in a folder, from its last snapshot, as if it had never stopped.
+
+    Args:
+        out: the folder.
+        steps: how many it shall have learned in the end; None: as its recipe says.
+        minutes: how long it may take from here; None: until the steps are done.
+        say: takes a line for the user.
+
+    Returns:
+        What `eval.json` has.
+
+    Raises:
+        ValueError: there is no run in the folder, or it has done its steps.
+    """
+    config = out / "config.json"
+    if not config.exists():
+        raise ValueError(f"{out} holds no run to resume: expected a config.json that `snake-pz train` wrote")
+    recipe = Recipe.load(config)
+    recipe = dataclasses.replace(recipe, steps=steps or recipe.steps, minutes=minutes)
+    model, env, pool = _prepare(out, recipe)
+    with closing(env):
+        if model.num_timesteps >= recipe.steps:
+            raise ValueError(f"the run in {out} has learned {model.num_timesteps:,} steps already: give it more with --steps")
+        recipe.save(config)
+        say(f"going on after {model.num_timesteps:,} steps")
+        return _run(out, recipe, model, env, pool, say)
+
+
+def _prepare(out: Path, recipe: Recipe) -> tuple[PPO, CurryVecEnv, OpponentPool]:
+    """The learner, new or as last saved, its games and its pool."""
+    try:
+        get_device(recipe.device)
+    except RuntimeError as error:
+        raise ValueError(f"there is no device {recipe.device!r} here: {error}") from error
+    pool = OpponentPool(out / "pool", per="seat")
     env = make_sb3_env(
-        "random" if own else recipe.opponent,
-        env_kwargs=ENV_KWARGS,
+        None if recipe.learners == "all" else _opponent(recipe, "random"),  # whose place the pool takes when it has a member
+        env_kwargs=recipe.env_kwargs(),
         num_games=recipe.games,
+        learners=recipe.learners,
         device=recipe.device,
         seed=recipe.seed,
     )
-    n_steps = max(min(4096, recipe.steps) // recipe.games // 8 * 8, 8)
-    with _closing(env):
-        model = PPO(
-            "CnnPolicy",
-            env,
-            n_steps=n_steps,
-            batch_size=max(n_steps * recipe.games // 8, 2),
-            n_epochs=4,
-            learning_rate=7e-4,
-            gamma=0.99,
-            gae_lambda=0.95,
-            ent_coef=0.01,
-            policy_kwargs=policy_kwargs(),
-            tensorboard_log=str(out / "tensorboard"),
-            seed=recipe.seed,
-            device=recipe.device,
-        )
-        result: dict[str, Any] = {"steps": 0, "before": measure(model, recipe, say, "before training")}
-        snapshots = Snapshots(checkpoints, recipe.snapshot_every, (lambda path: [path, path, "survivor"]) if own else None)
+    if pool.latest is not None:
+        return PPO.load(pool.path(pool.latest), env, device=recipe.device), env, pool
+    shared: dict[str, Any] = {}
+    if env.matches.num_learners > 1:
+        shared = {"rollout_buffer_class": ActiveRolloutBuffer, "rollout_buffer_kwargs": {"rows": env.rows}}
+    model = PPO(
+        "CnnPolicy",
+        env,
+        n_steps=recipe.rollout,
+        batch_size=_largest_divisor(recipe.rollout * env.num_envs, recipe.batch_size),  # PPO wants batches of one size
+        n_epochs=recipe.epochs,
+        learning_rate=LinearSchedule(recipe.learning_rate, recipe.learning_rate / 10, 1.0),
+        gamma=recipe.gamma,
+        gae_lambda=recipe.gae_lambda,
+        ent_coef=recipe.ent_coef,
+        policy_kwargs=policy_kwargs(),
+        seed=recipe.seed,
+        device=recipe.device,
+        **shared,
+    )
+    return model, env, pool
+
+
+def _largest_divisor(number: int, limit: int) -> int:
+    return next(divisor for divisor in range(min(number, limit), 0, -1) if number % divisor == 0)
+
+
+def _run(
+    out: Path, recipe: Recipe, model: PPO, env: CurryVecEnv, pool: OpponentPool, say: Callable[[str], None]
+) -> dict[str, Any]:
+    measured = _measured(out, up_to=model.num_timesteps)
+
+    def measure(steps: int) -> None:
+        if not measured or steps > measured[-1]["steps"]:
+            measured.append({"steps": steps, **measure_against_bots(model, recipe)})
+            with replacing(out / "eval.json") as temporary:
+                temporary.write_text(json.dumps({"measured": measured}, indent=2))
+            rates = ", ".join(f"{measured[-1][bot]:.2f} against {bot}" for bot in YARDSTICKS)
+            say(f"{steps:,} steps: wins {rates} (chance is {1 / _snakes(recipe):.2f})")
+
+    def after_snapshot(member: Any) -> None:
+        if not measured or member.step >= measured[-1]["steps"] + recipe.measure_every:
+            measure(member.step)
+            if 0 < member.step < recipe.steps:
+                write_report(out)
+
+    self_play = SelfPlayCallback(
+        pool,
+        snapshot_every=recipe.snapshot_every,
+        opponent=_opponent(recipe, pool),
+        seed=recipe.seed,
+        after_snapshot=after_snapshot,
+    )
+    model.set_logger(_logger(out, up_to=model.num_timesteps))
+    clock = Clock(self_play, recipe.minutes)
+    interrupted = False
+    with tqdm(total=recipe.steps, initial=model.num_timesteps, unit=" steps", unit_scale=True, mininterval=1.0) as bar:
         try:
-            with tqdm(total=recipe.steps, unit=" steps", unit_scale=True, mininterval=1.0) as bar:
-                model.learn(recipe.steps, callback=[snapshots, Progress(bar)])
+            model.learn(
+                recipe.steps - model.num_timesteps,
+                callback=[self_play, clock, Progress(bar)],
+                reset_num_timesteps=False,
+                log_interval=1,
+            )
         except KeyboardInterrupt:
-            say(f"interrupted after {model.num_timesteps:,} steps")
-            result["interrupted"] = True
-        save_model(model, out / "model.zip")
-        result["steps"] = model.num_timesteps
-        result["after"] = measure(model, recipe, say, "after training")
-    with replacing(out / "eval.json") as temporary:
-        temporary.write_text(json.dumps(result, indent=2))
-    game = record_game([model, *YARDSTICKS], seed=recipe.seed, env_kwargs=ENV_KWARGS, device=recipe.device)
+            interrupted = True
+            self_play.snapshot()
+        finally:
+            model.logger.close()
+    save_model(model, out / "model.zip")
+    if interrupted:
+        say(f"interrupted after {model.num_timesteps:,} steps; go on with --resume {out}")
+    measure(model.num_timesteps)
+    players = [model, *itertools.islice(itertools.cycle(YARDSTICKS), _snakes(recipe) - 1)]
+    game = record_game(players, seed=recipe.seed, env_kwargs=recipe.env_kwargs(), device=recipe.device)
     game.save(out / "game.jsonl")
     write_html(game, out / "game.html")
     write_gif(game, out / "game.gif")
-    say(f"{out}: model.zip, checkpoints, eval.json, game.html, game.gif, game.jsonl, tensorboard")
-    return result
+    write_report(out)
+    say(clock.summary(env.lineup.seconds))
+    say(f"{out}: report.html, model.zip, pool, game.html, game.gif, game.jsonl, eval.json, progress.csv, tensorboard")
+    return {"measured": measured}
 
 
-def measure(model: BaseAlgorithm, recipe: Recipe, say: Callable[[str], None], when: str) -> dict[str, float]:
-    """The model's win rate against three of each yardstick; 0.25 is chance."""
+def _opponent(recipe: Recipe, own: Any) -> Any:
+    """The recipe's opponent with `own` for "self"."""
+    if isinstance(recipe.opponent, str):
+        return own if recipe.opponent == "self" else recipe.opponent
+    return mixture({own if name == "self" else name: share for name, share in recipe.opponent.items()}, per="seat")
+
+
+def _snakes(recipe: Recipe) -> int:
+    snakes: int = recipe.env_kwargs()["rules"].num_snakes
+    return snakes
+
+
+def measure_against_bots(model: BaseAlgorithm, recipe: Recipe) -> dict[str, float]:
+    """The model's win rate against a board full of each yardstick; it disturbs neither the model nor its games."""
     rates = {}
     for bot in YARDSTICKS:
         results = play_games(
-            [model, bot, bot, bot],
-            games=recipe.eval_games,
+            [model, *[bot] * (_snakes(recipe) - 1)],
+            games=recipe.measure_games,
             seed=recipe.seed,
-            env_kwargs=ENV_KWARGS,
+            env_kwargs=recipe.env_kwargs(),
             device=recipe.device,
         )
         rates[bot] = round(float(results.win_rates[0]), 4)
-    say(f"{when}: wins " + ", ".join(f"{rate:.2f} against three {bot}" for bot, rate in rates.items()) + " (chance is 0.25)")
     return rates
 
 
-class Snapshots(BaseCallback):
-    """Save the learner every so many steps, and let the enemies become what was saved.
+def _measured(out: Path, up_to: int) -> list[dict[str, Any]]:
+    """What was measured of this run until so many steps."""
+    path = out / "eval.json"
+    if not path.exists():
+        return []
+    return [entry for entry in json.loads(path.read_text())["measured"] if entry["steps"] <= up_to]
 
-    Args:
-        folder: of the checkpoints, `snake_<steps>.zip`.
-        every: steps.
-        enemies: from the path of a checkpoint, who plays the enemy seats as each game restarts; None: they stay.
-    """
 
-    def __init__(self, folder: Path, every: int, enemies: Callable[[Path], Any] | None = None) -> None:
+def _logger(out: Path, up_to: int) -> Logger:
+    """Logs to progress.csv, whose rows until so many steps are kept, and to TensorBoard."""
+    path, temporary = out / "progress.csv", out / ".progress.csv"
+    rows = []
+    if path.exists():
+        with path.open(newline="") as file:
+            rows = [row for row in csv.DictReader(file) if float(row.get("time/total_timesteps") or "inf") <= up_to]
+    table = CSVOutputFormat(os.fspath(temporary))
+    for row in rows:
+        table.write(row, {})
+    os.replace(temporary, path)
+    return Logger(folder=os.fspath(out), output_formats=[table, TensorBoardOutputFormat(os.fspath(out / "tensorboard"))])
+
+
+class Clock(BaseCallback):
+    """Where the time goes, and the end of the time allowed. To be called after the callback that keeps snapshots."""
+
+    def __init__(self, self_play: SelfPlayCallback, minutes: float | None) -> None:
         super().__init__()
-        self.folder, self.every, self.enemies = folder, every, enemies
-        self._next = every
+        self.self_play, self.minutes = self_play, minutes
+        self.rollouts = self.updates = 0.0  # seconds
+
+    def _on_training_start(self) -> None:
+        self._started = time.perf_counter()
+        self._since = self._started - self.self_play.seconds  # less what was kept; of the last start or end of a rollout
+
+    def _on_rollout_start(self) -> None:
+        self.updates += self._lap()
+
+    def _on_rollout_end(self) -> None:
+        self.rollouts += self._lap()
 
     def _on_step(self) -> bool:
-        if self.num_timesteps >= self._next:
-            self._next += self.every * ((self.num_timesteps - self._next) // self.every + 1)
-            path = self.folder / f"snake_{self.num_timesteps}.zip"
-            save_model(self.model, path)
-            if self.enemies is not None:
-                env = self.training_env.unwrapped
-                assert isinstance(env, CurryVecEnv)
-                env.set_opponent(self.enemies(path))
-        return True
+        return self.minutes is None or time.perf_counter() - self._started < 60 * self.minutes
+
+    def _lap(self) -> float:
+        """Seconds since it was last asked, without those that went into snapshots."""
+        before, self._since = self._since, time.perf_counter() - self.self_play.seconds
+        return self._since - before
+
+    def summary(self, opponents: float) -> str:
+        """A line on it.
+
+        Args:
+            opponents: seconds that opponents took to act, which are part of the rollouts.
+        """
+        parts = {
+            "PPO's updates": self.updates,
+            "opponents": opponents,
+            "the rest of the rollouts": self.rollouts - opponents,
+            "snapshots and measuring": self.self_play.seconds,
+        }
+        total = sum(parts.values())
+        return f"{total:.0f} s of training: " + ", ".join(f"{name} {part / total:.0%}" for name, part in parts.items())
 
 
 class Progress(BaseCallback):
@@ -205,11 +322,3 @@ def _interrupts_wait() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
     if received:
         raise KeyboardInterrupt
-
-
-@contextmanager
-def _closing(env: CurryVecEnv) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        env.close()

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import json
 import os
+import re
 import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from adapters.pool import OpponentPool
 from PIL import Image
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
@@ -19,22 +25,32 @@ from adapters import train as training
 from adapters.bench import bench_opponents, bench_soak
 from adapters.cli import app
 from adapters.curry import CurryVecEnv
-from adapters.train import Recipe, save_model, train
+from adapters.recipe import Recipe, parse_opponent
+from adapters.train import resume, save_model, train
 from snake_pz.replay import Replay
 
-TINY = Recipe(steps=256, games=4, snapshot_every=100, eval_games=4, seed=1)
+TINY = Recipe(
+    steps=256, games=4, rollout=16, batch_size=32, snapshot_every=100, measure_every=128, measure_games=4, seed=1
+)  # fmt: skip
+
+
+def quiet(line: str) -> None:
+    """Say nothing."""
 
 
 def test_a_run_leaves_everything_in_its_folder(tmp_path: Path) -> None:
     said: list[str] = []
-    result = train(tmp_path / "run", TINY, said.append)
     run = tmp_path / "run"
+    result = train(run, TINY, said.append)
     assert json.loads((run / "eval.json").read_text()) == result
-    assert set(result["before"]) == set(result["after"]) == {"random", "greedy", "survivor"}
-    assert all(0 <= rate <= 1 for rate in [*result["before"].values(), *result["after"].values()])
-    assert result["steps"] == PPO.load(run / "model.zip").num_timesteps >= TINY.steps
-    steps = sorted(int(path.stem.split("_")[1]) for path in (run / "checkpoints").iterdir())
-    assert steps == [100, 200]
+    assert [entry["steps"] for entry in result["measured"]] == [0, 128, 256]
+    assert all(0 <= entry[bot] <= 1 for entry in result["measured"] for bot in ("random", "greedy", "survivor"))
+    assert PPO.load(run / "model.zip").num_timesteps == 256
+    assert [member.step for member in OpponentPool(run / "pool").members] == [0, 128, 256]
+    with (run / "progress.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["time/total_timesteps"]) for row in rows] == [64, 128, 192, 256]
+    assert {"train/loss", "rollout/ep_rew_mean", "selfplay/win_rate", "selfplay/rating"} <= set(rows[0])
     game = Replay.load(run / "game.jsonl")
     assert set(game.names) == {"PPO", "random", "greedy", "survivor"}
     with Image.open(run / "game.gif") as film:
@@ -42,37 +58,201 @@ def test_a_run_leaves_everything_in_its_folder(tmp_path: Path) -> None:
     assert (run / "game.html").read_text() == game.html()
     assert list((run / "tensorboard").rglob("events*"))
     assert not list(run.rglob(".*"))  # no temporary names are left
-    assert any("before training" in line for line in said)
+    assert said[0].startswith("0 steps: wins ")
+    assert "PPO's updates" in said[-2]
 
 
-def test_equal_seeds_give_equal_runs(tmp_path: Path) -> None:
-    rates = [train(tmp_path / name, TINY, lambda line: None) for name in ("a", "b")]
-    assert rates[0] == rates[1]
+def test_the_report_shows_it_all_and_needs_nothing(tmp_path: Path) -> None:
+    train(tmp_path, TINY, quiet)
+    page = (tmp_path / "report.html").read_text()
+    for text in ("Win rates against bots", "Self-play", "The pool", "A game", "Settings", "against survivor", "game.html"):
+        assert text in page
+    assert page.count("<svg") >= 2
+    assert "snapshot" in page
+    assert not re.search(r"(src|href)=[\"'](?!#|data:|game\.html)", page)
+    assert not re.search(r"url\((?!#)", page)
 
 
-def test_self_play_puts_each_checkpoint_into_the_enemy_seats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_config_json_reproduces_the_run(tmp_path: Path) -> None:
+    first = train(tmp_path / "a", TINY, quiet)
+    assert Recipe.load(tmp_path / "a" / "config.json") == TINY
+    arguments = ["train", "--config", str(tmp_path / "a" / "config.json"), "--out", str(tmp_path / "b")]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    assert json.loads((tmp_path / "b" / "eval.json").read_text()) == first
+
+
+def test_a_run_without_a_seed_draws_one_and_keeps_it(tmp_path: Path) -> None:
+    recipe = dataclasses.replace(TINY, steps=64, seed=None, opponent="random")
+    train(tmp_path / "a", recipe, quiet)
+    train(tmp_path / "b", recipe, quiet)
+    seeds = [Recipe.load(tmp_path / name / "config.json").seed for name in "ab"]
+    assert None not in seeds
+    assert seeds[0] != seeds[1]
+
+
+def test_who_plays_the_enemy_seats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Any] = []
     monkeypatch.setattr("adapters.curry.CurryVecEnv.set_opponent", lambda self, spec, when="restart": given.append(spec))
-    train(tmp_path, TINY, lambda line: None)
-    paths = [tmp_path / "checkpoints" / f"snake_{steps}.zip" for steps in (100, 200)]
-    assert given == [[path, path, "survivor"] for path in paths]
-    given.clear()
-    train(tmp_path, dataclasses.replace(TINY, opponent="greedy"), lambda line: None)
-    assert given == []
+    for name, opponent in (("a", "self"), ("b", {"self": 2, "survivor": 1}), ("c", "greedy")):
+        train(tmp_path / name, dataclasses.replace(TINY, steps=64, opponent=opponent), quiet)
+    own, mixed, bot = given
+    assert isinstance(own, OpponentPool)
+    assert [getattr(member, "folder", member) for member in mixed.members] == [tmp_path / "b" / "pool", "survivor"]
+    assert mixed.shares == pytest.approx((2 / 3, 1 / 3))
+    assert bot == "greedy"
 
 
-def test_ctrl_c_keeps_what_was_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Interrupt(training.Snapshots):
+@pytest.mark.parametrize("learners", [2, "all"])
+def test_several_snakes_learn(tmp_path: Path, learners: int | str) -> None:
+    result = train(tmp_path, dataclasses.replace(TINY, learners=learners, steps=512), quiet)
+    assert result["measured"][-1]["steps"] == 512
+    assert PPO.load(tmp_path / "model.zip").n_envs == 4 * (4 if learners == "all" else 2)
+
+
+@pytest.mark.parametrize("rules", ["battlesnake", "hungry_geese"])
+def test_every_rule_set_can_be_learned(tmp_path: Path, rules: str) -> None:
+    train(tmp_path, dataclasses.replace(TINY, steps=64, rules=rules, width=7, height=9, snakes=2), quiet)
+    game = Replay.load(tmp_path / "game.jsonl")
+    assert (game.rules.width, game.rules.height, game.rules.num_snakes) == (7, 9, 2)
+
+
+class Interrupt(BaseCallback):
+    """Ctrl-C, or for those who do not catch it a kill, in the middle of a rollout."""
+
+    at = 150
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__()
+
+    def _on_step(self) -> bool:
+        if self.num_timesteps >= self.at:
+            raise KeyboardInterrupt
+        return True
+
+
+def test_ctrl_c_keeps_what_was_learned_and_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "Progress", Interrupt)
+        result = train(tmp_path, TINY, said.append)
+    assert result["measured"][-1]["steps"] == PPO.load(tmp_path / "model.zip").num_timesteps == 152
+    assert f"interrupted after 152 steps; go on with --resume {tmp_path}" in said
+    assert (tmp_path / "report.html").exists()
+    result = resume(tmp_path, say=said.append)
+    assert "going on after 152 steps" in said
+    assert [entry["steps"] for entry in result["measured"]] == [0, 128, 152, 280]
+    with (tmp_path / "progress.csv").open() as file:
+        assert [int(row["time/total_timesteps"]) for row in csv.DictReader(file)] == [64, 128, 216, 280]
+
+
+def test_a_killed_run_goes_on_as_if_it_had_never_stopped(tmp_path: Path) -> None:
+    whole = train(tmp_path / "whole", TINY, quiet)
+
+    class Killed(BaseException):
+        pass
+
+    class Kill(Interrupt):
         def _on_step(self) -> bool:
-            if self.num_timesteps >= 128:
-                raise KeyboardInterrupt
-            return super()._on_step()
+            if self.num_timesteps >= self.at:
+                raise Killed
+            return True
 
-    monkeypatch.setattr(training, "Snapshots", Interrupt)
-    result = train(tmp_path, TINY, lambda line: None)
-    assert result["interrupted"] is True
-    assert PPO.load(tmp_path / "model.zip").num_timesteps == result["steps"] == 128
-    assert (tmp_path / "checkpoints" / "snake_100.zip").is_file()
+    for at, run in ((40, lambda: train(tmp_path / "cut", TINY, quiet)), (150, lambda: resume(tmp_path / "cut", say=quiet))):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(training, "Progress", Kill)
+            patch.setattr(Kill, "at", at)
+            with pytest.raises(Killed):
+                run()
+    assert resume(tmp_path / "cut", say=quiet) == whole
+    models = [PPO.load(tmp_path / name / "model.zip") for name in ("whole", "cut")]
+    for one, other in zip(*(model.policy.state_dict().values() for model in models), strict=True):
+        assert one.equal(other)
+    pools = [OpponentPool(tmp_path / name / "pool") for name in ("whole", "cut")]
+    assert pools[0].learner == pools[1].learner
+    ends = []
+    for name in ("whole", "cut"):
+        with (tmp_path / name / "progress.csv").open() as file:
+            rows = list(csv.DictReader(file))
+        ends.append([{key: row[key] for key in row if not key.startswith(("time/", "selfplay/opponent_time"))} for row in rows])
+    assert ends[0][-1] == ends[1][-1]
+    assert len(ends[0]) == len(ends[1]) == 4
+
+
+@pytest.mark.slow
+def test_sigkill_twice_and_resume(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from adapters.cli import app; app()", "train"]
+    run = str(tmp_path / "run")
+    reached = [0]
+    for arguments in (["--out", run, "--games", "8", "--snapshot-every", "512", "--seed", "1"], ["--resume", run]):
+        process = subprocess.Popen([*command, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while True:
+            pool = OpponentPool(tmp_path / "run" / "pool")
+            if pool.latest is not None and pool.latest.step >= reached[-1] + 1024:
+                break
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.kill()
+        process.wait()
+        reached.append(OpponentPool(tmp_path / "run" / "pool").latest.step)
+    pool = OpponentPool(tmp_path / "run" / "pool")
+    ratings, games = pool.learner["ratings"], sum(member.games for member in pool.members)
+    assert ratings
+    assert games > 0
+    assert pool.learner["steps"] == reached[-1]
+    done = subprocess.run(
+        [*command, "train", "--resume", str(tmp_path / "run"), "--steps", str(reached[-1] + 1024)],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"going on after {reached[-1]:,} steps" in done.stdout
+    after = OpponentPool(tmp_path / "run" / "pool")
+    assert after.latest.step == reached[-1] + 1024
+    assert set(pool.learner["ratings"]) <= set(after.learner["ratings"])
+    assert (tmp_path / "run" / "report.html").exists()
+
+
+def test_a_folder_holds_one_run(tmp_path: Path) -> None:
+    train(tmp_path, dataclasses.replace(TINY, steps=64), quiet)
+    with pytest.raises(ValueError, match="holds a run already: go on with it by --resume"):
+        train(tmp_path, TINY, quiet)
+    with pytest.raises(ValueError, match="has learned 64 steps already: give it more with --steps"):
+        resume(tmp_path, say=quiet)
+    with pytest.raises(ValueError, match="holds no run to resume"):
+        resume(tmp_path / "nowhere", say=quiet)
+    assert resume(tmp_path, steps=128, say=quiet)["measured"][-1]["steps"] == 128
+    assert Recipe.load(tmp_path / "config.json").steps == 128
+
+
+def test_minutes_end_the_learning(tmp_path: Path) -> None:
+    result = train(tmp_path, dataclasses.replace(TINY, steps=10**9, minutes=1e-4), quiet)
+    assert result["measured"][-1]["steps"] < 10_000
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"games": 0}, "games must be a whole number >= 1, got 0"),
+        ({"games": "8"}, "games must be a whole number >= 1, got '8'"),
+        ({"minutes": 0}, "minutes must be above 0, got 0"),
+        ({"learners": "both"}, "learners must be a number >= 1 or \"all\", got 'both'"),
+        ({"rules": "chess"}, "rules must be one of"),
+        ({"width": 1}, "width must be"),
+        ({"rewards": {"fod": 1}}, "fod"),
+    ],
+)
+def test_a_recipe_checks_itself(change: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(text)):
+        dataclasses.replace(TINY, **change)
+
+
+def test_opponents_on_the_command_line() -> None:
+    assert parse_opponent(["self"]) == "self"
+    assert parse_opponent(["self=3", "survivor"]) == {"self": 3.0, "survivor": 1.0}
+    assert parse_opponent(["runs/a=b/pool=0.5"]) == {"runs/a=b/pool": 0.5}
+    with pytest.raises(ValueError, match="NAME=SHARE, such as self=2, got 'self=much'"):
+        parse_opponent(["self=much"])
 
 
 def test_a_checkpoint_is_whole_or_not_there(tmp_path: Path) -> None:
@@ -100,43 +280,37 @@ def test_ctrl_c_waits_until_a_checkpoint_is_there(tmp_path: Path) -> None:
     assert (tmp_path / "model.zip").read_bytes() == b"model"
 
 
-def test_snapshots_come_once_per_interval_however_large_a_step_is(tmp_path: Path) -> None:
-    class Model:
-        num_timesteps = 0
-
-        def save(self, path: Path) -> None:
-            path.write_bytes(b"model")
-
-    snapshots = training.Snapshots(tmp_path, 100)
-    assert isinstance(snapshots, BaseCallback)
-    snapshots.model = Model()  # type: ignore[assignment]
-    for steps in range(0, 1000, 70):
-        snapshots.num_timesteps = steps
-        snapshots._on_step()
-    assert len(list(tmp_path.iterdir())) == 9
-
-
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
         (["--opponent", "missing.zip"], "no checkpoint at 'missing.zip'"),
         (["--opponent", "greddy"], "did you mean 'greedy'?"),
-        (["--steps", "0"], "steps must be >= 1, got 0"),
-        (["--games", "0"], "games must be >= 1, got 0"),
+        (["--opponent", "self=2", "--opponent", "greddy=1"], "did you mean 'greedy'?"),
+        (["--steps", "0"], "steps must be a whole number >= 1, got 0"),
+        (["--games", "0"], "games must be a whole number >= 1, got 0"),
+        (["--learners", "some"], "learners must be a number >= 1"),
+        (["--learners", "5"], "learners must be"),
+        (["--config", "nowhere.json"], "nowhere.json"),
+        (["--resume", "nowhere", "--games", "8"], "only --steps and --minutes go with --resume"),
+        (["--device", "banana"], "banana"),
     ],
 )
 def test_what_a_user_can_mend_is_one_sentence(arguments: list[str], text: str, tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["train", "--out", str(tmp_path / "run"), *arguments])
-    assert done.exit_code == 2
+    out = [] if "--resume" in arguments else ["--out", str(tmp_path / "run")]
+    done = CliRunner().invoke(app, ["train", *out, *arguments])
+    assert done.exit_code == 2, done.output
     assert text in " ".join(done.output.split())
     assert "Traceback" not in done.output
+    assert not (tmp_path / "run" / "config.json").exists()
 
 
-def test_the_command_trains(tmp_path: Path) -> None:
-    arguments = ["--steps", "64", "--games", "2", "--snapshot-every", "64", "--opponent", "random", "--seed", "1"]
-    done = CliRunner().invoke(app, ["train", "--out", str(tmp_path), *arguments])
-    assert done.exit_code == 0, done.output
-    assert (tmp_path / "model.zip").is_file()
+def test_the_command_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments = ["--quick", "--steps", "64", "--games", "2", "--learners", "2", "--opponent", "random", "--seed", "1"]
+    for folder in ("snake", "snake-2"):
+        done = CliRunner().invoke(app, ["train", *arguments])
+        assert done.exit_code == 0, done.output
+        assert (tmp_path / "runs" / folder / "model.zip").is_file()
 
 
 def test_bench_opponents_prints_every_row() -> None:

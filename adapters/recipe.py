@@ -1,0 +1,156 @@
+"""Recipe: every setting of a training run, checked, and as the config.json that reproduces it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adapters.people import preset
+from snake_pz.files import replacing
+from snake_pz.rewards import RewardWeights
+
+Shares = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The settings of a run.
+
+    Attributes:
+        steps: how many steps to learn, over all games and learner seats together, as SB3 counts them.
+        minutes: stop earlier, after so many minutes of training; None: when the steps are done.
+        games: how many games run side by side.
+        learners: how many snakes of each game the learner plays, "all" of them or a number.
+        opponent: who plays the other snakes: a bot, the path of a checkpoint or pool, or "self", the pool of the run's own
+            snapshots; or a dict of these with shares, drawn for each seat and game by itself.
+        rules: classic, battlesnake or hungry_geese.
+        width: cells in a row; None: what the rules say, as for the next two.
+        height: cells in a column.
+        snakes: snakes on the board.
+        observation: what the learner sees. The default turns with the snake.
+        actions: how it moves.
+        rewards: those of `RewardWeights` that differ from its defaults.
+        rollout: steps of each game between two updates.
+        batch_size: samples of one gradient step.
+        epochs: how often each sample is used.
+        learning_rate: at the start; it falls linearly to a tenth of it.
+        gamma: discount of one step.
+        gae_lambda: of the generalised advantage estimate.
+        ent_coef: weight of the entropy bonus.
+        snapshot_every: steps between two members of the pool.
+        measure_every: steps between two measurements against the bots; the first is before and the last after the training.
+        measure_games: games against three of each bot in one measurement.
+        seed: of everything; None: drawn when the run starts, and then in its config.json.
+        device: where the learner and its opponents run, as SB3 has it.
+
+    Raises:
+        ValueError: a number out of its range, rules or rewards that there are not.
+    """
+
+    steps: int = 2_000_000
+    minutes: float | None = None
+    games: int = 64
+    learners: int | str = 1
+    opponent: str | Shares = dataclasses.field(default_factory=lambda: {"self": 2, "survivor": 1})
+    rules: str = "classic"
+    width: int | None = None
+    height: int | None = None
+    snakes: int | None = None
+    observation: str = "egocentric"
+    actions: str = "relative"
+    rewards: Shares = dataclasses.field(default_factory=dict)
+    rollout: int = 64
+    batch_size: int = 512
+    epochs: int = 4
+    learning_rate: float = 7e-4
+    gamma: float = 0.99
+    gae_lambda: float = 0.95
+    ent_coef: float = 0.01
+    snapshot_every: int = 200_000
+    measure_every: int = 1_000_000
+    measure_games: int = 400
+    seed: int | None = None
+    device: str = "auto"
+
+    def __post_init__(self) -> None:
+        """Check the numbers and the names."""
+        counts = ("steps", "games", "rollout", "batch_size", "epochs", "snapshot_every", "measure_every", "measure_games")
+        for name in counts:
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
+        if self.minutes is not None and not self.minutes > 0:
+            raise ValueError(f"minutes must be above 0, got {self.minutes}")
+        if self.learners != "all" and not (isinstance(self.learners, int) and self.learners >= 1):
+            raise ValueError(f'learners must be a number >= 1 or "all", got {self.learners!r}')
+        self.env_kwargs()
+
+    def env_kwargs(self) -> dict[str, Any]:
+        """The keywords of `snake_v0.parallel_env`."""
+        known = [field.name for field in dataclasses.fields(RewardWeights)]
+        if unknown := sorted(set(self.rewards) - set(known)):
+            raise ValueError(f"rewards may have {', '.join(known)}, got {unknown}")
+        changes = {"width": self.width, "height": self.height, "num_snakes": self.snakes}
+        return {
+            "rules": preset(self.rules, **changes),
+            "observation": self.observation,
+            "actions": self.actions,
+            "rewards": RewardWeights(**self.rewards),
+        }
+
+    def seeded(self) -> Recipe:
+        """The same with a seed that stands."""
+        if self.seed is not None:
+            return self
+        return dataclasses.replace(self, seed=int(np.random.SeedSequence().generate_state(1)[0]))
+
+    def save(self, path: Path) -> None:
+        """Write it as JSON, whole or not at all."""
+        with replacing(path) as temporary:
+            temporary.write_text(json.dumps(dataclasses.asdict(self), indent=2) + "\n")
+
+    @classmethod
+    def load(cls, path: Path) -> Recipe:
+        """Read what `save` wrote.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: it is no recipe, or has a setting that there is not.
+        """
+        try:
+            settings = json.loads(path.read_text())
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path} is no recipe: expected the JSON of a config.json, got {error}") from error
+        known = [field.name for field in dataclasses.fields(cls)]
+        if not isinstance(settings, dict) or (set(settings) - set(known)):
+            unknown = sorted(set(settings) - set(known)) if isinstance(settings, dict) else type(settings).__name__
+            raise ValueError(f"{path} is no recipe of this version: unknown settings {unknown}; known are {', '.join(known)}")
+        return cls(**settings)
+
+
+def parse_opponent(words: Sequence[str]) -> str | Shares:
+    """A recipe's opponent from the words of a command line: one name, or NAME=SHARE each (a share is 1 if not given).
+
+    Raises:
+        ValueError: a share that is no number.
+    """
+    if len(words) == 1 and "=" not in words[0]:
+        return words[0]
+    shares = {}
+    for word in words:
+        name, _, share = word.rpartition("=") if "=" in word else (word, "", "1")
+        try:
+            shares[name] = float(share)
+        except ValueError as error:
+            raise ValueError(f"an opponent of a mixture is NAME=SHARE, such as self=2, got {word!r}") from error
+    return shares
+
+
+QUICK = Recipe(steps=200_000, snapshot_every=40_000, measure_every=200_000, measure_games=200, seed=0)
+"""At most three minutes on two cores."""
