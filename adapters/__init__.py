@@ -10,19 +10,32 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from adapters.buffers import ActiveDictReplayBuffer, ActiveDictRolloutBuffer, ActiveReplayBuffer, ActiveRolloutBuffer, Rows
     from adapters.curry import CurryVecEnv
     from adapters.lineup import Lineup
+    from adapters.maskable_buffers import ActiveMaskableDictRolloutBuffer, ActiveMaskableRolloutBuffer
     from adapters.matches import Matches, Turn, View
     from adapters.opponents import Opponent
+    from adapters.pool import OpponentPool
     from adapters.sb3 import make_sb3_env
     from adapters.specs import frozen, mixture, resolve
     from adapters.testing import curried_env_test
+    from adapters.together import SharedGame
 
 _HOMES = {
+    "ActiveDictReplayBuffer": "adapters.buffers",
+    "ActiveDictRolloutBuffer": "adapters.buffers",
+    "ActiveMaskableDictRolloutBuffer": "adapters.maskable_buffers",
+    "ActiveMaskableRolloutBuffer": "adapters.maskable_buffers",
+    "ActiveReplayBuffer": "adapters.buffers",
+    "ActiveRolloutBuffer": "adapters.buffers",
     "CurryVecEnv": "adapters.curry",
     "Lineup": "adapters.lineup",
     "Matches": "adapters.matches",
     "Opponent": "adapters.opponents",
+    "OpponentPool": "adapters.pool",
+    "Rows": "adapters.buffers",
+    "SharedGame": "adapters.together",
     "Turn": "adapters.matches",
     "View": "adapters.matches",
     "curried_env_test": "adapters.testing",
@@ -33,10 +46,19 @@ _HOMES = {
 }
 
 __all__ = [
+    "ActiveDictReplayBuffer",
+    "ActiveDictRolloutBuffer",
+    "ActiveMaskableDictRolloutBuffer",
+    "ActiveMaskableRolloutBuffer",
+    "ActiveReplayBuffer",
+    "ActiveRolloutBuffer",
     "CurryVecEnv",
     "Lineup",
     "Matches",
     "Opponent",
+    "OpponentPool",
+    "Rows",
+    "SharedGame",
     "Turn",
     "View",
     "curried_env_test",

@@ -248,6 +248,104 @@ def _policy_megabytes(paths: list[str], num_games: int, env_kwargs: dict[str, An
     return float(sum(tensors.values())) / 1e6
 
 
+# ------------------------------------------------------------------------------------------------------------ learners
+
+
+def bench_learners(seconds: float = 10.0, num_games: int = 64) -> Table:
+    """Samples to learn from per second: one shared policy in all four seats against one learner with three checkpoints.
+
+    Both are PPO as `snake-pz train` sets it, with the same network, minibatches and epochs, and rollouts so long that an update
+    has about the same number of samples; one torch thread. Rows that wait for the end of their game are not counted. The
+    networks are untrained and stay so, by a learning rate of 0, so that both play alike throughout.
+
+    All seats learning saves the forward passes of opponents, and an update costs the same per sample whoever collected it.
+    So the first column shows what is gained where samples are collected, and the second what is left of it in the whole loop.
+
+    Args:
+        seconds: about how long each number is measured.
+        num_games: side by side.
+
+    Returns:
+        A table: samples collected per second, samples learnt from per second of the whole loop, and their ratios.
+    """
+    import torch
+
+    torch.set_num_threads(1)
+    with TemporaryDirectory() as folder:
+        paths = _fresh_checkpoints(Path(folder), TRAINED_ON, 3)
+        one, every = "one learner, three checkpoints", "one policy in all four seats"
+        loops = {one: _Loop(paths, 1, num_games), every: _Loop(None, "all", num_games)}
+        speeds = measure(
+            {
+                **{f"{name}, rollouts": loop.collect for name, loop in loops.items()},
+                **{f"{name}, whole loop": loop.learn for name, loop in loops.items()},
+            },
+            seconds,
+        )
+    columns = ["rollouts", "whole loop"]
+    table = Table("who learns", *columns, title=f"Samples to learn from per second of one core, {num_games} games, PPO")
+    for name in loops:
+        table.add_row(name, *(f"{speeds[f'{name}, {column}']:,.0f}" for column in columns))
+    ratios = [speeds[f"{every}, {column}"] / speeds[f"{one}, {column}"] for column in columns]
+    table.add_row("ratio", f"{ratios[0]:.2f}x (target >= 2.5x)", f"{ratios[1]:.2f}x")
+    return table
+
+
+class _Loop:
+    """PPO on `num_games` games, a rollout or a rollout and an update at a time."""
+
+    def __init__(self, opponent: Any, learners: Any, num_games: int) -> None:
+        from stable_baselines3 import PPO
+        from stable_baselines3.common.callbacks import CallbackList
+        from stable_baselines3.common.logger import Logger
+
+        from adapters.buffers import ActiveRolloutBuffer
+        from adapters.networks import policy_kwargs
+        from adapters.recipe import Recipe
+
+        recipe = Recipe()
+        self._env = make_sb3_env(opponent, learners=learners, env_kwargs=TRAINED_ON, num_games=num_games, seed=0)
+        self._model = PPO(
+            "CnnPolicy",
+            self._env,
+            policy_kwargs=policy_kwargs(),
+            n_steps=max(2, 2 * round(recipe.rollout * num_games / self._samples_per_step() / 2)),  # whole minibatches to SB3
+            batch_size=recipe.batch_size,
+            n_epochs=recipe.epochs,
+            learning_rate=0.0,
+            rollout_buffer_class=ActiveRolloutBuffer,
+            rollout_buffer_kwargs={"rows": self._env.rows},
+            seed=0,
+        )
+        self._model.set_logger(Logger(None, []))
+        self._callback = self._model._setup_learn(1, CallbackList([]))[1]
+
+    def _samples_per_step(self) -> float:
+        """How many rows act in a step on average, of random players, which untrained networks are."""
+        env, rng = self._env, np.random.default_rng(0)
+        env.reset()
+        before = env.rows.total
+        for _ in range(200):
+            env.step(rng.integers(3, size=env.num_envs))
+        return (env.rows.total - before) / 200
+
+    def collect(self) -> int:
+        """A rollout; how many samples there are in it."""
+        before = self._env.rows.total
+        self._model.collect_rollouts(self._env, self._callback, self._model.rollout_buffer, self._model.n_steps)
+        return self._env.rows.total - before
+
+    def learn(self) -> int:
+        """A rollout and an update; how many samples there were in it."""
+        samples = self.collect()
+        self._model.train()
+        return samples
+
+
+TRAINED_ON = {"observation": "egocentric", "actions": "relative"}
+"""What `snake-pz train` learns from."""
+
+
 # ---------------------------------------------------------------------------------------------------------------- soak
 
 

@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
+from adapters import on_top
+from adapters.buffers import Rows
 from adapters.lineup import Lineup
 from adapters.matches import Matches, Observations, Turn, map_arrays
-from adapters.opponents import Opponent
-from adapters.specs import Mixture
+from adapters.opponents import Opponent, Source
 
 Indices = int | Iterable[int] | None
+STILL_IN = np.iinfo(np.int64).max
 
 
 class CurryVecEnv(VecEnv):
@@ -30,8 +32,16 @@ class CurryVecEnv(VecEnv):
     What SB3 may rely on: `dones[e]` comes with the learner's own last step; `infos[e]` then has "terminal_observation" (its
     real last observation), "TimeLimit.truncated" (truncated and not terminated) and "episode" (the exact sum of rewards
     `r`, length `l` in steps, seconds `t` since the VecEnv was made), as if the environment were inside a `Monitor`; and who
-    sat where, "agent" (the learner's name in the game) and "opponents" ({agent: name of its opponent}). The next observation
-    is then the first of a new game, whose reset info is `reset_infos[e]`, with "game_seed" in it.
+    sat where, "agent" (the learner's name in the game) and "opponents" ({agent: name of its opponent}); and "placements"
+    {agent: rank}: what the environment says, or else by survival: agents still in the game share first place, before those
+    that left it in later turns, before those that left it in earlier ones. With one learner the next observation is then the
+    first of a new game, whose reset info is `reset_infos[e]`, with "game_seed" in it.
+
+    With several learners a game restarts when the last of them is done. Until then the rows of the others are padding: the
+    observation repeats, the reward is 0, the action is ignored, `dones` is False. The first step in the new game follows
+    without another done. `rows` says which rows acted; SB3's own buffers would store padding, those of `adapters.buffers`
+    leave it out, and `reset` binds them to `rows` wherever a model learns on this VecEnv, also one that was loaded. SB3's
+    `num_timesteps` counts padding (`rows.total` does not), and so do the statistics of `VecNormalize`.
 
     `seed(s)` takes effect at the next `reset()`: it fixes all games, who sits where, the line-up and its opponents. Without
     it every game has fresh entropy; a reset without a new seed goes on with the streams as they are.
@@ -39,10 +49,15 @@ class CurryVecEnv(VecEnv):
     Args:
         matches: the games. They are closed with this VecEnv.
         lineup: who plays the enemy seats of these games.
-        resolve: turns what `set_opponent` is given into one opponent, or mixture of them, per enemy seat.
+        resolve: turns what `set_opponent` is given into one opponent, or source of them, per enemy seat.
+
+    Attributes:
+        rows: which rows acted in the last step.
+        padded: whether rows may be padding, as with several learners.
 
     Raises:
-        ValueError: by `step`, when actions have the wrong shape or are outside a discrete space.
+        ValueError: by `step`, when actions have the wrong shape or are outside a discrete space; by `reset`, for what cannot
+            be on top of several learners (see `adapters.on_top.check`).
         RuntimeError: by `step` before `reset`, and by either after `close`.
     """
 
@@ -50,7 +65,7 @@ class CurryVecEnv(VecEnv):
         self,
         matches: Matches,
         lineup: Lineup,
-        resolve: Callable[[Any], Sequence[Opponent | Mixture]] | None = None,
+        resolve: Callable[[Any], Sequence[Opponent | Source]] | None = None,
     ) -> None:
         if matches.num_learners < 1:
             raise ValueError(f"a VecEnv needs at least one learner seat, got games with {matches.num_learners}")
@@ -68,6 +83,10 @@ class CurryVecEnv(VecEnv):
         self._agents: list[tuple[str, ...]] = [()] * matches.num_games  # in seat order, of the running games
         self._returns = np.zeros(num_envs, dtype=np.float64)
         self._lengths = np.zeros(num_envs, dtype=np.int64)
+        self._left = np.full((matches.num_games, matches.seats), STILL_IN)  # the step in which each seat left
+        self._warned = False
+        self.padded = matches.num_learners > 1
+        self.rows = Rows(num_envs)
         super().__init__(num_envs, matches.observation_space, matches.action_space)
         with suppress(AttributeError, KeyError):
             self.metadata["render_fps"] = matches.get_attr("metadata", [0])[0]["render_fps"]  # of VecVideoRecorder's films
@@ -77,9 +96,10 @@ class CurryVecEnv(VecEnv):
     def reset(self) -> Observations:
         """Start all games anew; (num_envs, *obs)."""
         self._check_open()
+        learners = self.matches.num_learners
+        self._warned |= on_top.check(self, self.rows, padded=self.padded, warn=not self._warned)
         if self._lineup_seed is not None:
             self.lineup.seed(self._lineup_seed)
-        learners = self.matches.num_learners
         turn = self.matches.reset(self._seeds[::learners], self._options[::learners])
         self._lineup_seed = None
         self._reset_seeds()
@@ -116,7 +136,10 @@ class CurryVecEnv(VecEnv):
         rewards = self._learner_rows(turn.rewards)
         dones = self._learner_rows(turn.terminated | turn.truncated)
         self._returns += rewards
-        self._lengths += self._learner_rows(before.active)
+        acted = self._learner_rows(before.active)
+        self._lengths += acted
+        self.rows.step(acted, acted & (self._lengths == 1))
+        self._left[turn.terminated | turn.truncated] = self.rows.steps
         infos = self._step_infos(turn, dones)
         self._returns[dones] = 0.0
         self._lengths[dones] = 0
@@ -141,12 +164,14 @@ class CurryVecEnv(VecEnv):
             when: in each game when it restarts, or in the middle of the running games.
 
         Raises:
-            ValueError: `when` is neither, or `spec` cannot be resolved; the old opponents then play on.
+            ValueError: `when` is neither, `spec` cannot be resolved, or all agents learn; the old opponents then play on.
             RuntimeError: closed, or built without `resolve`.
         """
         self._check_open()
         if when not in ("restart", "now"):
             raise ValueError(f"when must be 'restart' or 'now', got {when!r}")
+        if self.matches.seats == self.matches.num_learners:
+            raise ValueError(f"there is no seat for an opponent: all {self.matches.seats} agents of these games learn")
         if self._resolve is None:
             raise RuntimeError("this CurryVecEnv was built without `resolve`: call lineup.set_opponents with Opponent objects")
         self.lineup.set_opponents(self._resolve(spec), when)
@@ -252,10 +277,19 @@ class CurryVecEnv(VecEnv):
             agents = self._agents[game]
             infos[env]["agent"] = agents[seat]
             infos[env]["opponents"] = dict(zip(agents[learners:], self.lineup.names(game), strict=True))
+            if "placements" not in infos[env]:
+                infos[env]["placements"] = self._survival(game)
         return infos
+
+    def _survival(self, game: int) -> dict[str, int]:
+        """The agents' ranks: 1 and how many stayed longer."""
+        left = self._left[game]
+        ranks = 1 + np.count_nonzero(left[None, :] > left[:, None], axis=1)
+        return dict(zip(self._agents[game], ranks.tolist(), strict=True))
 
     def _take_restarts(self, turn: Turn) -> None:
         learners = self.matches.num_learners
+        self._left[turn.restarted] = STILL_IN
         for game in np.flatnonzero(turn.restarted).tolist():
             self._agents[game] = self.matches.agents(game)
             for seat in range(learners):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from adapters.lineup import Lineup
 from adapters.matches import Matches
 from adapters.native_matches import NativeMatches
-from adapters.opponents import Opponent, RandomOpponent
+from adapters.opponents import Opponent, RandomOpponent, Source
 from adapters.specs import resolve_seats
 from snake_pz import bots
 from snake_pz.replay import Replay
@@ -94,11 +94,11 @@ def record_game(
     return recorder.replay()
 
 
-def resolve_players(players: Sequence[Any], matches: Matches, *, deterministic: bool, device: Any) -> list[Opponent]:
+def resolve_players(players: Sequence[Any], matches: Matches, *, deterministic: bool, device: Any) -> list[Opponent | Source]:
     """The players that can play these games, as many as there are words for them; the same object for the same word.
 
     Raises:
-        ValueError: one that cannot, or that stands for several.
+        ValueError: one that cannot.
         FileNotFoundError: there is no such checkpoint.
     """
 
@@ -109,7 +109,7 @@ def resolve_players(players: Sequence[Any], matches: Matches, *, deterministic: 
             raise ValueError(f"the only bot that plays any environment is 'random', got {name!r}")
         return RandomOpponent(matches.observation_space, matches.action_space)
 
-    resolved = resolve_seats(
+    return resolve_seats(
         list(players),
         enemy_agents=None,
         num_enemies=len(players),
@@ -120,9 +120,6 @@ def resolve_players(players: Sequence[Any], matches: Matches, *, deterministic: 
         device=device,
         deterministic=deterministic,
     )
-    if several := [player for player, one in zip(players, resolved, strict=True) if not isinstance(one, Opponent)]:
-        raise ValueError(f"a pool or mixture is not one player: name one of its members, got {several[0]!r}")
-    return [one for one in resolved if isinstance(one, Opponent)]
 
 
 def _seat(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import gymnasium
 import numpy as np
@@ -41,17 +41,16 @@ class NativeMatches:
         num_games: int,
         *,
         env_kwargs: dict[str, Any] | None = None,
-        learners: int | Sequence[str] = 1,
+        learners: int | Literal["all"] | Sequence[str] = 1,
         restart: bool = True,
     ) -> None:
         self._env = SnakeParallelEnv(**(env_kwargs or {}))
         self._rules = self._env.rules
         self._names = self._env.possible_agents
         self._restarts = restart
-        seating, self._shuffled = first_seating(self._names, learners)
+        seating, self.num_learners, self._shuffled = first_seating(self._names, learners)
         self.num_games = num_games
         self.seats = len(self._names)
-        self.num_learners = learners if isinstance(learners, int) else len(learners)
         self._reported = self.num_learners or self.seats  # seats that decide when a game is over and get infos
         self.render_mode = self._env.render_mode
 

@@ -284,8 +284,8 @@ class OpponentPool:
     def _check_alone(self) -> None:
         if self._stamp_on_disk() != self._stamp:
             raise RuntimeError(
-                f"another process has written to the pool {self.folder}, and only one may: reload() it and do not write, or give "
-                "each process its own folder"
+                f"another process has written to the pool {self.folder}, and only one may: reload() it and do not write, or "
+                "give each process its own folder"
             )
 
     def _thinned(self, members: list[Member]) -> list[Member]:

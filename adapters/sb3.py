@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from adapters.common_spaces import OwnSpaces, own_spaces
 from adapters.curry import CurryVecEnv
 from adapters.lineup import Lineup
 from adapters.matches import Matches
-from adapters.opponents import Opponent, RandomOpponent
-from adapters.specs import Mixture, resolve_seats
+from adapters.opponents import Opponent, RandomOpponent, Source
+from adapters.specs import by_seat, resolve_seats
 
 if TYPE_CHECKING:
     import torch
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def make_sb3_env(
-    opponent: Any,
+    opponent: Any = None,
     *,
     env: AnyParallelEnv | Callable[..., AnyParallelEnv] | str | None = None,
     env_kwargs: dict[str, Any] | None = None,
@@ -33,21 +34,28 @@ def make_sb3_env(
     """Make a Stable-Baselines3 VecEnv in which the learner plays one seat of each game and `opponent` the others.
 
         env = make_sb3_env(opponent="checkpoints/snake_1000000.zip")
-        PPO("CnnPolicy", env).learn(1_000_000)
+        PPO("CnnPolicy", env, policy_kwargs=policy_kwargs()).learn(1_000_000)  # from adapters.networks, for small boards
         env.set_opponent("checkpoints/snake_2000000.zip")
+
+    Several agents of a game can learn one policy together. SB3 then needs a buffer that leaves out those that wait for the
+    others to end the game (see `adapters.buffers`; there is one for each of SB3's own):
+
+        env = make_sb3_env(learners="all")
+        PPO(..., env, rollout_buffer_class=ActiveRolloutBuffer, rollout_buffer_kwargs={"rows": env.rows})
 
     Args:
         opponent: who plays the other seats. The path of a checkpoint that SB3 saved (a pickle: load only what you trust); a
             live model or policy, which is copied and so does not learn on; the name of a bot ("random", and for the snake
             also "greedy" and "survivor"); a function `f(observations) -> actions` on batches; an `Opponent`; `frozen(...)`, a
-            checkpoint or model with settings of its own; `mixture({...})`, drawn anew for every game; a list of these in the
-            order of the enemy seats, or a dict by agent name if `learners` are named.
+            checkpoint or model with settings of its own; an `OpponentPool` or its folder, or `mixture({...})`, drawn anew for
+            every game; a list of these in the order of the enemy seats, or a dict by agent name if `learners` are named. None
+            if all agents learn.
         env: the game; None is the snake of this package. A function or class that makes a PettingZoo parallel environment,
             such an environment (copied for every game), or its id in PettingZoo's registry.
         env_kwargs: arguments for the environment's constructor.
-        num_games: how many games run side by side; the VecEnv's `num_envs`.
-        learners: 1 shuffles the agents over the seats in every game, so that the policy learns to play any of them. A list
-            with one agent's name: that agent always learns.
+        num_games: how many games run side by side. The VecEnv's `num_envs` is this times the number of learners.
+        learners: how many agents of a game learn, or "all". They are shuffled over the seats in every game, so that the policy
+            learns to play any of them. A list of agents' names: these always learn.
         backend: "native" steps all snake games at once, "supersuit" takes any environment; "auto" is "native" if and only
             if `env` is None.
         num_workers: in how many worker processes "supersuit" steps the games; 0 is in this one. Workers pay where an
@@ -62,30 +70,20 @@ def make_sb3_env(
     Raises:
         ValueError: an argument does not fit; the text says what was expected, what came and how to mend it.
         FileNotFoundError: there is no such checkpoint.
-        NotImplementedError: more than one learner.
     """
-    if num_games < 1:
-        raise ValueError(f"num_games must be >= 1, got {num_games}")
-    _check_learners(learners)
-    native = _is_native(backend, env)
-    _check_workers(num_workers, native)
-    matches = _make_matches(native, env, env_kwargs, num_games, learners, num_workers)
+    matches, lineup, resolve = make_games(
+        opponent,
+        env=env,
+        env_kwargs=env_kwargs,
+        num_games=num_games,
+        learners=learners,
+        backend=backend,
+        num_workers=num_workers,
+        deterministic=deterministic,
+        device=device,
+    )
     try:
-
-        def resolve(spec: Any) -> list[Opponent | Mixture]:
-            return resolve_seats(
-                spec,
-                enemy_agents=None if isinstance(learners, int) else matches.agents(0)[matches.num_learners :],
-                num_enemies=matches.seats - matches.num_learners,
-                observation_space=matches.observation_space,
-                other_spaces=matches.other_spaces,
-                action_space=matches.action_space,
-                make_bot=_bot_maker(matches, is_snake=env is None),
-                device=device,
-                deterministic=deterministic,
-            )
-
-        venv = CurryVecEnv(matches, Lineup(resolve(opponent), matches), resolve)
+        venv = CurryVecEnv(matches, lineup, resolve)
         if seed is not None:
             venv.seed(seed)
     except BaseException:
@@ -94,15 +92,78 @@ def make_sb3_env(
     return venv
 
 
+def make_games(
+    opponent: Any,
+    *,
+    env: AnyParallelEnv | Callable[..., AnyParallelEnv] | str | None,
+    env_kwargs: dict[str, Any] | None,
+    num_games: int,
+    learners: int | Literal["all"] | Sequence[str],
+    backend: Literal["auto", "native", "supersuit"],
+    num_workers: int,
+    deterministic: bool,
+    device: torch.device | str,
+    different_spaces: bool = False,
+) -> tuple[Matches, Lineup, Callable[[Any], list[Opponent | Source]]]:
+    """What `make_sb3_env` makes a VecEnv of: the games, who plays their enemy seats, and what resolves others for these.
+
+    With `different_spaces` the agents may have spaces of their own, see `SuperSuitMatches`; the rest is as there.
+    """
+    if num_games < 1:
+        raise ValueError(f"num_games must be >= 1, got {num_games}")
+    _check_learners(learners)
+    native = _is_native(backend, env)
+    _check_workers(num_workers, native)
+    matches = _make_matches(native, env, env_kwargs, num_games, learners, num_workers, different_spaces)
+
+    def resolve(spec: Any) -> list[Opponent | Source]:
+        agents = matches.agents(0)[matches.num_learners :]
+        _check_opponent(spec, len(agents), matches.seats)
+        resolved: dict[int, Opponent | Source] = {}
+        entries = by_seat(spec, None if isinstance(learners, int) else agents, len(agents))
+        for spaces, seats in _alike(matches, agents):
+            made = resolve_seats(
+                [entries[seat] for seat in seats],
+                enemy_agents=None,
+                num_enemies=len(seats),
+                observation_space=spaces.observation,
+                other_spaces=matches.other_spaces,
+                action_space=spaces.action,
+                make_bot=_bot_maker(matches, spaces, is_snake=env is None),
+                device=device,
+                deterministic=deterministic,
+            )
+            if own_spaces(matches.action_space):
+                _check_own_spaces(made, [agents[seat] for seat in seats], spaces)
+            resolved.update(zip(seats, made, strict=True))
+        return [resolved[seat] for seat in range(len(agents))]
+
+    try:
+        return matches, Lineup(resolve(opponent), matches), resolve
+    except BaseException:
+        matches.close()
+        raise
+
+
 def _check_learners(learners: int | str | Sequence[str]) -> None:
     if isinstance(learners, str) and learners != "all":
         raise ValueError(f"learners must be a number, 'all' or a list of agent names, got {learners!r}: write [{learners!r}]")
     if isinstance(learners, int) and learners < 1:
         raise ValueError(f"learners must be >= 1, got {learners}")
     if not isinstance(learners, (int, str)) and len(learners) == 0:
-        raise ValueError("learners must name the agent that learns, got an empty list")
-    if learners == "all" or (learners if isinstance(learners, int) else len(learners)) > 1:
-        raise NotImplementedError(f"only one agent per game can learn so far, got learners={learners!r}: use 1")
+        raise ValueError("learners must name the agents that learn, got an empty list")
+
+
+def _check_opponent(opponent: Any, enemies: int, seats: int) -> None:
+    if opponent is None and enemies:
+        raise ValueError(
+            f"opponent must say who plays the {enemies} of {seats} seats on which nobody learns, got None: give one, such as "
+            "'random', or learners='all'"
+        )
+    if opponent is not None and not enemies:
+        raise ValueError(
+            f"opponent must be None where all {seats} agents learn, got {opponent!r}: leave it out, or take fewer learners"
+        )
 
 
 def _is_native(backend: str, env: object) -> bool:
@@ -125,8 +186,9 @@ def _make_matches(
     env: Any,
     env_kwargs: dict[str, Any] | None,
     num_games: int,
-    learners: int | Sequence[str],
+    learners: int | Literal["all"] | Sequence[str],
     num_workers: int,
+    different_spaces: bool,
 ) -> Matches:
     if native:
         from adapters.native_matches import NativeMatches
@@ -139,10 +201,40 @@ def _make_matches(
         from snake_pz import snake_v0
 
         env = snake_v0.parallel_env
-    return SuperSuitMatches([env_factory(env, env_kwargs)] * num_games, learners=learners, num_workers=num_workers)
+    return SuperSuitMatches(
+        [env_factory(env, env_kwargs)] * num_games,
+        learners=learners,
+        num_workers=num_workers,
+        different_spaces=different_spaces,
+    )
 
 
-def _bot_maker(matches: Matches, *, is_snake: bool) -> Callable[[str], Opponent]:
+def _alike(matches: Matches, agents: Sequence[str]) -> list[tuple[OwnSpaces, list[int]]]:
+    """The spaces that these agents have, and the numbers of those that have them."""
+    shared = OwnSpaces(matches.observation_space, matches.action_space)
+    own = own_spaces(matches.action_space) or dict.fromkeys(agents, shared)
+    groups: list[tuple[OwnSpaces, list[int]]] = []
+    for number, agent in enumerate(agents):
+        for spaces, numbers in groups:
+            if spaces == own[agent]:
+                numbers.append(number)
+                break
+        else:
+            groups.append((own[agent], [number]))
+    return groups
+
+
+def _check_own_spaces(made: Sequence[Opponent | Source], agents: Sequence[str], spaces: OwnSpaces) -> None:
+    for agent, entry in zip(agents, made, strict=True):
+        for one in entry.ready() if isinstance(entry, Source) else [entry]:
+            if (one.observation_space, one.action_space) != spaces:
+                raise ValueError(
+                    f"opponent {one.name!r} sees {one.observation_space} and acts in {one.action_space}, but agent {agent!r} "
+                    f"sees {spaces.observation} and acts in {spaces.action}: seat somebody there who was trained for it"
+                )
+
+
+def _bot_maker(matches: Matches, spaces: OwnSpaces, *, is_snake: bool) -> Callable[[str], Opponent]:
     def make_bot(name: str) -> Opponent:
         if is_snake:
             from snake_pz import bots
@@ -152,10 +244,10 @@ def _bot_maker(matches: Matches, *, is_snake: bool) -> Callable[[str], Opponent]
                 try:
                     matches.view(bot.observation_space, bot.action_space)
                 except ValueError:  # it looks at nothing, so it plays whatever these games show
-                    return RandomOpponent(matches.observation_space, matches.action_space, uses_masks=False)
+                    return RandomOpponent(spaces.observation, spaces.action, uses_masks=False)
             return bot
         if name != "random":
             raise ValueError(f"the only bot that plays any environment is 'random', got {name!r}")
-        return RandomOpponent(matches.observation_space, matches.action_space)
+        return RandomOpponent(spaces.observation, spaces.action)
 
     return make_bot

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from gymnasium import Space, spaces
@@ -48,15 +48,15 @@ class FixedSeats(ParallelEnv[str, Observations, Any]):
     Args:
         env: a PettingZoo parallel environment whose agents share one observation and one action space.
         game: the index of this game among its like, for messages.
-        learners: how many seats learn (agents are then shuffled over all seats in every game), or which agents do (they
-            sit on the learner seats in this order, the others on the enemy seats in the order of `possible_agents`).
+        learners: how many seats learn, or "all" (agents are then shuffled over all seats in every game), or which agents do
+            (they sit on the learner seats in this order, the others on the enemy seats in the order of `possible_agents`).
 
     Raises:
         ValueError: `env` is no parallel environment, its spaces are not supported, or `learners` does not fit its agents.
         RuntimeError: by `reset` and `step`, when the environment breaks PettingZoo's rules about who is in `agents`.
     """
 
-    def __init__(self, env: AnyParallelEnv, game: int = 0, learners: int | Sequence[str] = 1) -> None:
+    def __init__(self, env: AnyParallelEnv, game: int = 0, learners: int | Literal["all"] | Sequence[str] = 1) -> None:
         check_parallel(env)
         self.env = env
         self.game = game
@@ -64,12 +64,11 @@ class FixedSeats(ParallelEnv[str, Observations, Any]):
         self.render_mode: str | None = getattr(env, "render_mode", None)
         agents = list(env.possible_agents)
         observation_space = _shared_space("observation", {agent: env.observation_space(agent) for agent in agents})
-        self._seat_space, self._masked = _inner_space(observation_space)
+        self._seat_space, self._masked = inner_space(observation_space)
         self._move_space = _shared_space("action", {agent: env.action_space(agent) for agent in agents})
-        _check_action_space(self._move_space)
-        self.seating, self._shuffled = first_seating(agents, learners)
+        check_action_space(self._move_space)
+        self.seating, self.num_learners, self._shuffled = first_seating(agents, learners)
         """The agents in seat order, as seated in the running game."""
-        self.num_learners = learners if isinstance(learners, int) else len(learners)
         self.possible_agents = [f"seat_{seat}" for seat in range(len(agents))]
         self.agents = []
         self._alive: set[Any] = set()  # agents of the environment
@@ -229,7 +228,7 @@ def mask_length(action_space: Space[Any]) -> int:
         return int(action_space.nvec.sum())
     if isinstance(action_space, spaces.MultiBinary):
         return 2 * int(np.prod(action_space.shape))
-    return 0
+    return int(getattr(action_space, "mask_length", 0))  # that of `CommonActions`
 
 
 def fresh_seed() -> int:
@@ -252,12 +251,12 @@ def _shared_space(kind: str, by_agent: dict[Any, Space[Any]]) -> Space[Any]:
         raise ValueError(
             f"all agents must have one {kind} space, but {first!r} has {space} and {_names(others)} "
             f"{'have others, such as' if len(others) > 1 else 'has'} {different}: make them equal first, for example with "
-            f"supersuit.pad_{kind}{'s' if kind == 'observation' else '_space'}_v0"
+            f"supersuit.pad_{kind}{'s' if kind == 'observation' else '_space'}_v0, or let each learn by itself in a SharedGame"
         )
     return space
 
 
-def _inner_space(space: Space[Any]) -> tuple[Space[Any], bool]:
+def inner_space(space: Space[Any]) -> tuple[Space[Any], bool]:
     """The space of the observation proper, and whether a mask comes with it."""
     masked = isinstance(space, spaces.Dict) and set(space.spaces) == {"observation", "action_mask"}
     inner = space["observation"] if isinstance(space, spaces.Dict) and masked else space
@@ -285,7 +284,8 @@ def _own_copy(observation: Any, space: Space[Any], whose: str) -> Observations:
     return copy
 
 
-def _check_action_space(space: Space[Any]) -> None:
+def check_action_space(space: Space[Any]) -> None:
+    """Raise a ValueError that tells how to mend it if SB3 could not act in this space."""
     if not isinstance(space, (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)):
         raise ValueError(
             f"actions must be of a Box, Discrete, MultiDiscrete or MultiBinary space, as SB3 has them, got {space}"
@@ -294,17 +294,19 @@ def _check_action_space(space: Space[Any]) -> None:
         raise ValueError(f"actions must count from 0, as SB3 does, got {space} with start {space.start}")
 
 
-def first_seating(agents: list[Any], learners: int | Sequence[str]) -> tuple[list[Any], bool]:
-    """Who sits where before the first game, and whether they are shuffled in each."""
+def first_seating(agents: list[Any], learners: int | Literal["all"] | Sequence[str]) -> tuple[list[Any], int, bool]:
+    """Who sits where before the first game, how many of them learn, and whether they are shuffled in each game."""
+    if learners == "all":
+        return list(agents), len(agents), True
     if isinstance(learners, int):
         if not 0 <= learners <= len(agents):
             raise ValueError(f"learners must be from 0 to {len(agents)}, the number of agents, got {learners}")
-        return list(agents), True
+        return list(agents), learners, True
     if isinstance(learners, str):
-        raise ValueError(f"learners must be a number or a list of agent names, got {learners!r}: write [{learners!r}]")
+        raise ValueError(f"learners must be a number, 'all' or a list of agent names, got {learners!r}: write [{learners!r}]")
     names = list(learners)
     if unknown := [name for name in names if name not in agents]:
         raise ValueError(f"learners must be among the agents {agents}, got {unknown}")
     if len(set(names)) != len(names):
         raise ValueError(f"learners must name each agent once, got {names}")
-    return names + [agent for agent in agents if agent not in names], False
+    return names + [agent for agent in agents if agent not in names], len(names), False

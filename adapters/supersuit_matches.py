@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from supersuit.vector.concat_vec_env import ConcatVecEnv
 from supersuit.vector.markov_vector_wrapper import MarkovVectorEnv
 
-from adapters.matches import GameSeat, Observations, Turn, map_arrays
+from adapters.common_spaces import CommonSpaces, OwnSpaces, OwnView, have_different_spaces, own_spaces
+from adapters.matches import GameSeat, Observations, Turn, View, map_arrays
 from adapters.seats import AnyParallelEnv, FixedSeats, SeatStep, check_parallel, mask_length
 from adapters.workers import WorkerGames
 
@@ -35,14 +36,23 @@ class SuperSuitMatches:
         factories: one per game, as `env_factory` makes them. They are called here, or in the workers.
         learners: as `FixedSeats` has it.
         num_workers: 0 plays in this process, more in as many processes of their own (see `WorkerGames`).
+        different_spaces: take agents whose spaces differ too. The spaces of these games and what is in a `Turn` are then those
+            of `CommonSpaces`, and a `view` takes any agent's own. Needs named learners.
 
     Raises:
         ValueError: a factory gives no parallel environment, or one that another game already has; or what `FixedSeats` and
             `WorkerGames` raise.
     """
 
-    def __init__(self, factories: Sequence[EnvFactory], *, learners: int | Sequence[str] = 1, num_workers: int = 0) -> None:
-        make_games = partial(SuperSuitGames, learners=learners)
+    def __init__(
+        self,
+        factories: Sequence[EnvFactory],
+        *,
+        learners: int | Sequence[str] = 1,
+        num_workers: int = 0,
+        different_spaces: bool = False,
+    ) -> None:
+        make_games = partial(SuperSuitGames, learners=learners, different_spaces=different_spaces)
         self._games: SuperSuitGames | WorkerGames
         self._games = WorkerGames(make_games, factories, num_workers) if num_workers else make_games(factories)
         self.num_games = len(factories)
@@ -68,12 +78,14 @@ class SuperSuitMatches:
         self._turn = self._assemble(observations, rewards, infos)
         return self._turn
 
-    def view(self, observation_space: gymnasium.Space[Any], action_space: gymnasium.Space[Any]) -> SuperSuitMatches:
-        """The games themselves: on this backend every seat sees what the environment gives.
+    def view(self, observation_space: gymnasium.Space[Any], action_space: gymnasium.Space[Any]) -> View:
+        """The games themselves, where agents do not differ: on this backend every seat sees what the environment gives.
 
         Raises:
             ValueError: other spaces than the environment's are asked for.
         """
+        if own_spaces(self.action_space) is not None:
+            return OwnView(self, self, OwnSpaces(observation_space, action_space))
         if observation_space != self.observation_space or action_space != self.action_space:
             raise ValueError(
                 f"a player trained to see {observation_space} and to act in {action_space} cannot play games that show "
@@ -189,9 +201,17 @@ class SuperSuitGames:
         factories: one per game.
         first_game: index of the first of them among all games, for messages.
         learners: as `FixedSeats` has it.
+        different_spaces: as `SuperSuitMatches` has it.
     """
 
-    def __init__(self, factories: Sequence[EnvFactory], *, first_game: int = 0, learners: int | Sequence[str] = 1) -> None:
+    def __init__(
+        self,
+        factories: Sequence[EnvFactory],
+        *,
+        first_game: int = 0,
+        learners: int | Sequence[str] = 1,
+        different_spaces: bool = False,
+    ) -> None:
         self._seats: list[FixedSeats] = []
         with ExitStack() as on_error:
             on_error.callback(self.close)
@@ -203,6 +223,8 @@ class SuperSuitGames:
                         f"every game needs an environment of its own, but the factory gave game {game} the same object as an "
                         "earlier one: build a new environment in each call"
                     )
+                if different_spaces and have_different_spaces(env):
+                    env = CommonSpaces(env)
                 self._seats.append(FixedSeats(env, game, learners))
             on_error.pop_all()
         seats = self._seats[0]

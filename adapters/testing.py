@@ -73,8 +73,8 @@ def curried_env_test(make_venv: MakeVenv, make_parallel_env: MakeParallelEnv, *,
     Not seen from outside and so not checked: memory and the loading of checkpoints (8), and exit without close (12).
 
     Args:
-        make_venv: a new VecEnv each time, of at least two games with one learner each and the opponent it is given on every
-            enemy seat. Its `reset_infos[e]` must have "game_seed" and "agent", the learner's name.
+        make_venv: a new VecEnv each time, of at least two games with one learner each and the opponent it is given (None in
+            games of one agent) on every enemy seat. Its `reset_infos[e]` must have "game_seed" and "agent", the learner's name.
         make_parallel_env: a new environment each time, of the kind that each of these games plays.
         num_steps: how many steps to play; at least two games must end in each row.
         seed: for all of it.
@@ -88,7 +88,7 @@ def curried_env_test(make_venv: MakeVenv, make_parallel_env: MakeParallelEnv, *,
     with ExitStack() as stack:
 
         def open_venv(opponent: Any) -> VecEnv:
-            venv = make_venv(opponent)
+            venv = make_venv(opponent if len(facts.agents) > 1 else None)
             stack.callback(_close_quietly, venv)
             return venv
 
@@ -134,12 +134,12 @@ class _SideBySide:
         venv.seed(seed)
         self._begin(range(self.num_envs), self._keep(venv.reset()))
         for step in range(num_steps):
-            if step == num_steps // 3:
+            if step == num_steps // 3 and len(facts.agents) > 1:
                 self.next = Witness(facts)
                 venv.set_opponent(self.next)
             elif step == num_steps // 2:
                 self._talk_nonsense(actions)
-            elif step == num_steps * 2 // 3:
+            elif step == num_steps * 2 // 3 and len(facts.agents) > 1:
                 self.next = Witness(facts)
                 venv.set_opponent(self.next, when="now")
                 self.sitting = [self.next] * self.num_envs

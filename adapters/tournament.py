@@ -115,7 +115,10 @@ def tournament(
     else:
         matches = SuperSuitMatches([env_factory(env, env_kwargs)] * rows, learners=(), num_workers=num_workers)
     try:
-        dealer = _Dealer(resolve_players(specs, matches, deterministic=deterministic, device=device))
+        players = resolve_players(specs, matches, deterministic=deterministic, device=device)
+        if several := [spec for spec, player in zip(specs, players, strict=True) if not isinstance(player, Opponent)]:
+            raise ValueError(f"a pool or mixture is not one player: name one of its members, got {several[0]!r}")
+        dealer = _Dealer([player for player in players if isinstance(player, Opponent)])
         names = distinct_names([player.name for player in dealer.players])
         lineup = Lineup([dealer] * matches.seats, matches)
         lineup.seed(lineup_seeds)

@@ -144,7 +144,11 @@ def _flat(rules: Rules, cell: Cell, inside: bool = True) -> int:
 def _set_up(state: SnakeState, rules: Rules, game: int, position: Position) -> None:
     if len(position.bodies) != rules.num_snakes:
         raise ValueError(f"a position needs a body for each of the {rules.num_snakes} snakes, got {len(position.bodies)}")
-    for name, low, high in (("alive", 0, 1), ("headings", NO_HEADING, 3), ("health", 0, rules.max_health)):
+    for name, low, high in (
+        ("alive", 0, 1),
+        ("headings", NO_HEADING, 3),
+        ("health", -(2**15), rules.max_health),
+    ):  # the dead may have less than none
         values = getattr(position, name)
         if values is not None and (len(values) != rules.num_snakes or not all(low <= value <= high for value in values)):
             raise ValueError(

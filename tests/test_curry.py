@@ -549,6 +549,138 @@ def test_close_reaches_every_environment_once() -> None:
     assert venv.matches.get_attr("closed", range(3)) == [1] * 3
 
 
+# Several learners
+
+
+@dataclass
+class Together:
+    """One game as its raw environment, seat by seat."""
+
+    raw: ParallelEnv[str, Any, Any]
+    agents: tuple[str, ...] = ()
+    turn: int = 0
+
+    def begin(self, venv: CurryVecEnv, game: int) -> NDArray[Any]:
+        self.agents, self.turn = venv.matches.agents(game), 0
+        self.left: dict[str, int] = {}  # the turn in which each agent left
+        self.infos: dict[str, dict[str, Any]] = {}  # of the agents' last steps
+        self.totals = dict.fromkeys(self.agents, 0.0)
+        observations, _ = self.raw.reset(seed=venv.reset_infos[game * venv.matches.num_learners]["game_seed"])
+        self.seen = {agent: observation.copy() for agent, observation in observations.items()}
+        return self.shown()
+
+    def shown(self) -> NDArray[Any]:
+        return np.array([self.seen[agent] for agent in self.agents])
+
+    def step(self, actions: NDArray[Any]) -> tuple[dict[str, float], dict[str, tuple[bool, bool]]]:
+        moves = dict(zip(self.agents, actions, strict=False))
+        moves = {agent: moves[agent] if agent in moves else reply(self.seen[agent][None])[0] for agent in self.raw.agents}
+        observations, rewards, terminations, truncations, infos = self.raw.step(moves)
+        self.turn += 1
+        self.infos |= copy.deepcopy(infos)
+        self.seen |= {agent: observation.copy() for agent, observation in observations.items()}
+        ended = {a: (terminations[a], truncations[a]) for a in moves if terminations[a] or truncations[a]}
+        self.left |= dict.fromkeys(ended, self.turn)
+        for agent, reward in rewards.items():
+            self.totals[agent] += np.float32(reward)
+        return rewards, ended
+
+    def by_survival(self) -> dict[str, int]:
+        stayed = [self.left.get(agent, 1000) for agent in self.agents]
+        return {agent: 1 + sum(other > mine for other in stayed) for agent, mine in zip(self.agents, stayed, strict=True)}
+
+
+@pytest.mark.parametrize("learners", [2, "all", ["2", "0"]])
+def test_several_learners_every_step_equals_the_raw_environment(make_venv: Backend, learners: Any) -> None:
+    if isinstance(learners, list):
+        learners = [make_venv.raw().possible_agents[int(number)] for number in learners]
+    venv = make_venv(None if learners == "all" else reply, learners=learners, num_games=3, seed=4)
+    games = [Together(make_venv.raw()) for _ in range(3)]
+    k = venv.matches.num_learners
+    assert venv.num_envs == 3 * k
+    observations = venv.reset().reshape(3, k, *venv.observation_space.shape)
+    for number, game in enumerate(games):
+        assert np.array_equal(observations[number], game.begin(venv, number)[:k])
+        assert learners in (2, "all") or game.agents[:2] == tuple(learners)
+    rng = np.random.default_rng(0)
+    padded = finished = 0
+    for _ in range(80):
+        actions = rng.integers(venv.action_space.n, size=(3, k))
+        observations, rewards, dones, infos = venv.step(actions.flatten())
+        observations = observations.reshape(3, k, *observations.shape[1:])
+        for number, game in enumerate(games):
+            learning = game.agents[:k]
+            gone = set(game.left)
+            real_rewards, ended = game.step(actions[number])
+            for seat, agent in enumerate(learning):
+                row, info = number * k + seat, infos[number * k + seat]
+                assert rewards[row] == np.float32(real_rewards.get(agent, 0.0))
+                assert dones[row] == (agent in ended) == ("episode" in info) == ("terminal_observation" in info)
+                assert venv.rows.acted[row] == (agent not in gone)
+                padded += agent in gone
+                if agent in ended:
+                    terminated, truncated = ended[agent]
+                    assert np.array_equal(info["terminal_observation"], game.seen[agent])
+                    assert info["TimeLimit.truncated"] == (truncated and not terminated)
+                    assert (info["episode"]["r"], info["episode"]["l"]) == (game.totals[agent], game.turn)
+                    assert info["agent"] == agent
+                    assert set(info["opponents"]) == set(game.agents[k:])
+                    if make_venv.all_infos:
+                        assert info["placements"] == game.by_survival()
+                    elif terminated:  # native games place as the rules do, others by length
+                        assert info["placements"][agent] == game.infos[agent]["rank"]
+            if set(learning) <= set(game.left):
+                finished += 1
+                game.begin(venv, number)
+            assert np.array_equal(observations[number], game.shown()[:k])
+    assert finished > 10
+    raw = games[0].raw
+    together = isinstance(raw, ScriptedEnv) and all(
+        len({script.get(agent, (raw.limit, ""))[0] for agent in range(4)}) == 1 for script in raw.scripts
+    )
+    assert (padded == 0) == together
+
+
+def test_several_learners_change_seats_unless_they_are_named() -> None:
+    for learners, fixed in ((2, False), ("all", False), (["agent_3", "agent_1"], True)):
+        venv = make_sb3_env(None if learners == "all" else reply, env=ScriptedEnv, learners=learners, num_games=6, seed=0)
+        venv.reset()
+        seated = {venv.matches.agents(game)[: venv.matches.num_learners] for game in range(6)}
+        assert (len(seated) == 1) == fixed
+
+
+@pytest.mark.parametrize("backend", ["native", "supersuit"])
+def test_without_enemies_nobody_can_be_set(backend: Any) -> None:
+    venv = make_sb3_env(learners="all", backend=backend, num_games=2, seed=0)
+    assert venv.reset().shape[0] == venv.num_envs == 8
+    for spec in ("random", None, []):
+        with pytest.raises(ValueError, match="no seat for an opponent: all 4 agents"):
+            venv.set_opponent(spec)
+    venv.step(np.zeros(8, dtype=np.int64))
+
+
+def test_survivors_of_a_game_that_is_cut_short_share_first_place() -> None:
+    scripts = [{0: (2, "terminated"), 1: (1, "terminated"), 2: (2, "truncated")}]
+    venv = make_sb3_env(reply, env=ScriptedEnv, env_kwargs={"scripts": scripts}, learners=["agent_0"], num_games=1)
+    venv.reset()
+    venv.step(np.zeros(1, int))
+    info = venv.step(np.zeros(1, int))[3][0]
+    assert info["placements"] == {"agent_3": 1, "agent_0": 2, "agent_2": 2, "agent_1": 4}
+
+
+class Ranks(ScriptedEnv):
+    def step(self, actions: dict[str, Any]) -> Any:
+        *rest, infos = super().step(actions)
+        return (*rest, {agent: {**info, "placements": "mine"} for agent, info in infos.items()})
+
+
+def test_placements_are_those_of_an_environment_that_has_its_own() -> None:
+    venv = make_sb3_env(reply, env=Ranks, num_games=1)
+    venv.reset()
+    infos = [venv.step(np.zeros(1, int))[3][0] for _ in range(7)]
+    assert infos[-1]["placements"] == "mine"
+
+
 # SB3 itself
 
 
@@ -645,9 +777,12 @@ def test_a_model_saved_and_loaded_as_its_own_opponent(make_venv: Backend, tmp_pa
     ("kwargs", "error", "message"),
     [
         ({"num_games": 0}, ValueError, "num_games must be >= 1, got 0"),
-        ({"learners": 2}, NotImplementedError, "one agent per game"),
-        ({"learners": "all"}, NotImplementedError, "one agent per game"),
-        ({"learners": ["agent_0", "agent_1"]}, NotImplementedError, "one agent per game"),
+        ({"learners": "all"}, ValueError, "opponent must be None where all 4 agents learn, got 'random'"),
+        ({"learners": 4}, ValueError, "opponent must be None where all 4 agents learn"),
+        ({"opponent": None}, ValueError, "3 of 4 seats on which nobody learns, got None.*learners='all'"),
+        ({"opponent": None, "learners": ["agent_0", "agent_1"]}, ValueError, "2 of 4 seats"),
+        ({"learners": 5}, ValueError, "learners must be from 0 to 4"),
+        ({"learners": "most"}, ValueError, r"'all' or a list of agent names, got 'most'"),
         ({"learners": 0}, ValueError, "learners must be >= 1"),
         ({"learners": []}, ValueError, "empty list"),
         ({"learners": "agent_0"}, ValueError, r"write \['agent_0'\]"),
@@ -689,7 +824,7 @@ def test_front_door_closes_what_it_made_when_it_fails() -> None:
 
 
 def test_an_environment_without_enemies() -> None:
-    venv = make_sb3_env("random", env=ScriptedEnv, env_kwargs={"num_agents": 1}, num_games=2)
+    venv = make_sb3_env(env=ScriptedEnv, env_kwargs={"num_agents": 1}, num_games=2)
     venv.reset()
     assert venv.step(np.zeros(2, dtype=np.int64))[0].shape == (2, 6)
 

@@ -504,7 +504,7 @@ def test_the_one_drawn_least_recently_goes_from_memory(tmp_path):
     pool = bots(tmp_path, 3, sampler=lambda members: [one.name == wanted for one in members], max_active=1, max_loaded=2)
     source = PoolSource(pool, shown=[], make_bot=lambda name: made.append(name) or Scribe(0, name))
     made.clear()
-    for wanted in ("bot0", "bot1", "bot0", "bot2", "bot0"):  # noqa: B007
+    for wanted in ("bot0", "bot1", "bot0", "bot2", "bot0"):
         source.forget()
         assert [opponent.name for opponent in source.draw(1, 1, np.random.default_rng(0), [])[0]] == [wanted]
     assert made == ["bot0", "bot1", "bot2"]

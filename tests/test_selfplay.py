@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from adapters.pool import OpponentPool
 from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter, Logger
@@ -17,6 +16,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from adapters import make_sb3_env
 from adapters.buffers import ActiveRolloutBuffer
+from adapters.pool import OpponentPool
 from adapters.preprocessing import find_statistics
 from adapters.selfplay import LEARNER, SelfPlayCallback
 from adapters.specs import mixture

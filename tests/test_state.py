@@ -84,8 +84,8 @@ def test_refuses() -> None:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"health": [61, 5]}, "health must have a number from 0 to 60 for each of 2 snakes, got [61, 5]"),
-        ({"health": [5]}, "health must have a number from 0 to 60 for each of 2 snakes, got [5]"),
+        ({"health": [61, 5]}, "health must have a number from -32768 to 60 for each of 2 snakes, got [61, 5]"),
+        ({"health": [5]}, "health must have a number from -32768 to 60 for each of 2 snakes, got [5]"),
         ({"headings": [0, 4]}, "headings must have a number from -1 to 3 for each of 2 snakes, got [0, 4]"),
         ({"alive": [True]}, "alive must have"),
     ],

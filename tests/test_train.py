@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from adapters.pool import OpponentPool
 from PIL import Image
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
@@ -25,6 +24,7 @@ from adapters import train as training
 from adapters.bench import bench_opponents, bench_soak
 from adapters.cli import app
 from adapters.curry import CurryVecEnv
+from adapters.pool import OpponentPool
 from adapters.recipe import Recipe, parse_opponent
 from adapters.train import resume, save_model, train
 from snake_pz.replay import Replay
