@@ -52,6 +52,12 @@ def train(
             )
         ),
     ] = None,
+    teacher: Annotated[
+        str | None, typer.Option(help=_default("teacher", "The bot that the policy is taught to play like first."))
+    ] = None,
+    teacher_steps: Annotated[
+        int | None, typer.Option(help=_default("teacher_steps", "For how many steps; 0: not at all."))
+    ] = None,
     rules: Annotated[str | None, typer.Option(help=_default("rules", "classic, battlesnake or hungry_geese."))] = None,
     width: Annotated[int | None, typer.Option(help="Cells in a row.")] = None,
     height: Annotated[int | None, typer.Option(help="Cells in a column.")] = None,
@@ -70,6 +76,8 @@ def train(
         "minutes": minutes,
         "games": games,
         "learners": int(learners) if learners and learners.isdecimal() else learners,
+        "teacher": teacher,
+        "teacher_steps": teacher_steps,
         "rules": rules,
         "width": width,
         "height": height,

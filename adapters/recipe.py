@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from adapters.people import preset
+from snake_pz import make_bot
 from snake_pz.files import replacing
 from snake_pz.rewards import RewardWeights
 
@@ -36,6 +37,8 @@ class Recipe:
         observation: what the learner sees. The default turns with the snake.
         actions: how it moves.
         rewards: those of `RewardWeights` that differ from its defaults.
+        teacher: the bot whose play the policy is taught before it learns for itself, see `imitation`.
+        teacher_steps: for how many steps; 0: not at all.
         rollout: steps of each game between two updates.
         batch_size: samples of one gradient step.
         epochs: how often each sample is used.
@@ -55,7 +58,7 @@ class Recipe:
 
     steps: int = 2_000_000
     minutes: float | None = None
-    games: int = 64
+    games: int = 128
     learners: int | str = 1
     opponent: str | Shares = dataclasses.field(default_factory=lambda: {"self": 2, "survivor": 1})
     rules: str = "classic"
@@ -64,14 +67,16 @@ class Recipe:
     snakes: int | None = None
     observation: str = "egocentric"
     actions: str = "relative"
-    rewards: Shares = dataclasses.field(default_factory=dict)
+    rewards: Shares = dataclasses.field(default_factory=lambda: {"food": 0.3, "win": 2.0})
+    teacher: str = "survivor"
+    teacher_steps: int = 1_000_000
     rollout: int = 64
-    batch_size: int = 512
-    epochs: int = 4
-    learning_rate: float = 7e-4
+    batch_size: int = 1024
+    epochs: int = 2
+    learning_rate: float = 5e-4
     gamma: float = 0.99
     gae_lambda: float = 0.95
-    ent_coef: float = 0.01
+    ent_coef: float = 0.003
     snapshot_every: int = 200_000
     measure_every: int = 1_000_000
     measure_games: int = 400
@@ -85,11 +90,13 @@ class Recipe:
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
+        if self.teacher_steps < 0:
+            raise ValueError(f"teacher_steps must be >= 0, got {self.teacher_steps}")
         if self.minutes is not None and not self.minutes > 0:
             raise ValueError(f"minutes must be above 0, got {self.minutes}")
         if self.learners != "all" and not (isinstance(self.learners, int) and self.learners >= 1):
             raise ValueError(f'learners must be a number >= 1 or "all", got {self.learners!r}')
-        self.env_kwargs()
+        make_bot(self.teacher, self.env_kwargs()["rules"])
 
     def env_kwargs(self) -> dict[str, Any]:
         """The keywords of `snake_v0.parallel_env`."""

@@ -25,13 +25,15 @@ from tqdm import tqdm
 from adapters.buffers import ActiveRolloutBuffer
 from adapters.curry import CurryVecEnv
 from adapters.evaluate import play_games, record_game
-from adapters.networks import policy_kwargs
+from adapters.imitation import Imitation, imitate
+from adapters.networks import policy_kwargs, snake_policy_kwargs
 from adapters.pool import OpponentPool
 from adapters.recipe import Recipe
 from adapters.report import write_report
 from adapters.sb3 import make_sb3_env
 from adapters.selfplay import SelfPlayCallback
 from adapters.specs import mixture
+from snake_pz import make_bot
 from snake_pz.export import write_gif, write_html
 from snake_pz.files import replacing
 
@@ -130,7 +132,7 @@ def _prepare(out: Path, recipe: Recipe) -> tuple[PPO, CurryVecEnv, OpponentPool]
         gamma=recipe.gamma,
         gae_lambda=recipe.gae_lambda,
         ent_coef=recipe.ent_coef,
-        policy_kwargs=policy_kwargs(),
+        policy_kwargs=snake_policy_kwargs() if recipe.observation == "egocentric" else policy_kwargs(),
         seed=recipe.seed,
         device=recipe.device,
         **shared,
@@ -168,6 +170,8 @@ def _run(
         seed=recipe.seed,
         after_snapshot=after_snapshot,
     )
+    if pool.latest is None and recipe.teacher_steps:
+        _teach(model, recipe, say)
     model.set_logger(_logger(out, up_to=model.num_timesteps))
     clock = Clock(self_play, recipe.minutes)
     interrupted = False
@@ -197,6 +201,19 @@ def _run(
     say(clock.summary(env.lineup.seconds))
     say(f"{out}: report.html, model.zip, pool, game.html, game.gif, game.jsonl, eval.json, progress.csv, tensorboard")
     return {"measured": measured}
+
+
+def _teach(model: PPO, recipe: Recipe, say: Callable[[str], None]) -> None:
+    """Let the new policy learn to play like the recipe's teacher."""
+    teacher = make_bot(recipe.teacher, recipe.env_kwargs()["rules"])
+    teacher.seed(recipe.seed or 0)
+    with tqdm(total=recipe.teacher_steps, unit=" steps", unit_scale=True, desc=f"imitating {recipe.teacher}") as bar:
+
+        def show(so_far: Imitation) -> None:
+            bar.update(so_far.steps - bar.n)
+
+        result = imitate(model, teacher, recipe.teacher_steps, batch_size=recipe.batch_size // 2, each=show)
+    say(f"does what {recipe.teacher} would do in {result.agreement:.0%} of {result.steps:,} steps that it played")
 
 
 def _opponent(recipe: Recipe, own: Any) -> Any:

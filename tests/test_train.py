@@ -30,7 +30,8 @@ from adapters.train import resume, save_model, train
 from snake_pz.replay import Replay
 
 TINY = Recipe(
-    steps=256, games=4, rollout=16, batch_size=32, snapshot_every=100, measure_every=128, measure_games=4, seed=1
+    steps=256, games=4, teacher_steps=0, rollout=16, batch_size=32, snapshot_every=100,
+    measure_every=128, measure_games=4, seed=1,
 )  # fmt: skip
 
 
@@ -184,7 +185,10 @@ def test_sigkill_twice_and_resume(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from adapters.cli import app; app()", "train"]
     run = str(tmp_path / "run")
     reached = [0]
-    for arguments in (["--out", run, "--games", "8", "--snapshot-every", "512", "--seed", "1"], ["--resume", run]):
+    for arguments in (
+        ["--out", run, "--games", "8", "--snapshot-every", "512", "--teacher-steps", "0", "--seed", "1"],
+        ["--resume", run],
+    ):
         process = subprocess.Popen([*command, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while True:
             pool = OpponentPool(tmp_path / "run" / "pool")
@@ -223,6 +227,20 @@ def test_a_folder_holds_one_run(tmp_path: Path) -> None:
         resume(tmp_path / "nowhere", say=quiet)
     assert resume(tmp_path, steps=128, say=quiet)["measured"][-1]["steps"] == 128
     assert Recipe.load(tmp_path / "config.json").steps == 128
+
+
+def test_the_teacher_comes_first_and_once(tmp_path: Path) -> None:
+    recipe = dataclasses.replace(TINY, teacher="greedy", teacher_steps=256, measure_every=10**6)
+    said: list[str] = []
+    whole = train(tmp_path / "whole", recipe, said.append)
+    assert re.match(r"does what greedy would do in \d+% of 256 steps", said[0])
+    plain = train(tmp_path / "plain", dataclasses.replace(recipe, teacher_steps=0), quiet)
+    firsts = [PPO.load(tmp_path / name / "pool" / "snapshot_0.zip").policy.state_dict() for name in ("whole", "plain")]
+    assert any(not one.equal(other) for one, other in zip(firsts[0].values(), firsts[1].values(), strict=True))
+    assert plain["measured"][-1]["steps"] == whole["measured"][-1]["steps"] == 256
+    said.clear()
+    resume(tmp_path / "whole", steps=320, say=said.append)
+    assert not any("would do" in line for line in said)
 
 
 def test_minutes_end_the_learning(tmp_path: Path) -> None:
@@ -290,6 +308,8 @@ def test_ctrl_c_waits_until_a_checkpoint_is_there(tmp_path: Path) -> None:
         (["--games", "0"], "games must be a whole number >= 1, got 0"),
         (["--learners", "some"], "learners must be a number >= 1"),
         (["--learners", "5"], "learners must be"),
+        (["--teacher", "nobody"], "nobody"),
+        (["--teacher-steps", "-1"], "teacher_steps must be >= 0, got -1"),
         (["--config", "nowhere.json"], "nowhere.json"),
         (["--resume", "nowhere", "--games", "8"], "only --steps and --minutes go with --resume"),
         (["--device", "banana"], "banana"),
@@ -306,7 +326,7 @@ def test_what_a_user_can_mend_is_one_sentence(arguments: list[str], text: str, t
 
 def test_the_command_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    arguments = ["--quick", "--steps", "64", "--games", "2", "--learners", "2", "--opponent", "random", "--seed", "1"]
+    arguments = ["--quick", "--steps", "64", "--games", "2", "--learners", "2", "--teacher", "greedy", "--teacher-steps", "256"]
     for folder in ("snake", "snake-2"):
         done = CliRunner().invoke(app, ["train", *arguments])
         assert done.exit_code == 0, done.output
