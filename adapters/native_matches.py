@@ -23,8 +23,7 @@ class NativeMatches:
 
     A player may have any of the snake's encodings and action sets, whatever the learner has: its spaces say which. Each
     encoding is written once a turn, and only if a player needs it. Only learner seats get infos (all seats if there are no
-    learners), on restarting and with their last step; they are those of the environment, and besides `turn` and `placements`
-    {agent: rank}, in which snakes that outlive the learner share first place.
+    learners), on restarting and with their last step; they are those of the environment, and besides `turn`.
 
     Args:
         num_games: E, at least 1.
@@ -260,8 +259,6 @@ class NativeMatches:
     def _final_info(self, game: int, seat: int) -> dict[str, Any]:
         (info,) = snake_infos(self._engine.state, game, [int(self._seating[game, seat])], self._names)
         info["turn"] = int(self._engine.state.turn[game])
-        ranks = self._engine.state.rank[game].tolist()
-        info["placements"] = {name: rank or 1 for name, rank in zip(self._names, ranks, strict=True)}
         return info
 
     def _game(self, game: int) -> SnakeParallelEnv:

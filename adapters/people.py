@@ -45,8 +45,6 @@ def seat_people(rules: Rules, humans: int, opponents: Sequence[str], *, device: 
         raise ValueError(f"humans must be 1 or 2, got {humans}")
     if humans > rules.num_snakes:
         raise ValueError(f"{humans} people need as many snakes, got {rules.num_snakes}: raise --snakes")
-    if "champion" in opponents:
-        raise ValueError("there is no champion yet: name a bot (random, greedy, survivor) or the path of a checkpoint")
     people: list[Player]
     if humans == 1:
         people = [Person("you", rules, ("arrows", "WASD"))]

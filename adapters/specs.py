@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from stable_baselines3.common.policies import BasePolicy
 
 
+CHAMPION = Path(__file__).parent / "champions" / "classic_11x11.zip"
+"""Who "champion" is; the text beside it says how it came to be."""
+
+
 @dataclass(frozen=True)
 class Frozen:
     """A checkpoint, live model or pool with settings of its own, see `frozen`; None leaves a setting to the environment."""
@@ -172,8 +176,9 @@ def resolve(
 
     Args:
         spec: the path of an SB3 checkpoint (a string that ends in .zip, has a path separator or names a file, with or
-            without its .zip; or any PathLike), any other string as a bot's name, a live SB3 model or policy, either of
-            these `frozen` with settings of its own, a function on batches of observations, or an object that is an
+            without its .zip; or any PathLike), "champion" for the one that comes with this package (for the snake on the
+            classic 11x11 board), any other string as a bot's name, a live SB3 model or policy, any of these but bots `frozen`
+            with settings of its own, a function on batches of observations, or an object that is an
             `Opponent` already and is used as it is.
         observation_space: what the learner sees; a function sees the same.
         action_space: how the learner acts; a function acts the same.
@@ -187,6 +192,10 @@ def resolve(
         TypeError: spec is none of these.
         ValueError: the checkpoint cannot be used, or there is no such bot.
     """
+    if _is_champion(spec):
+        spec = Frozen(CHAMPION, name="champion")
+    elif isinstance(spec, Frozen) and _is_champion(spec.source):
+        spec = replace(spec, source=CHAMPION, name=spec.name or "champion")
     if isinstance(spec, str) and not _is_path(spec):
         try:
             return make_bot(spec)
@@ -301,6 +310,10 @@ def _is_live(spec: Any) -> bool:
     from stable_baselines3.common.policies import BasePolicy
 
     return isinstance(getattr(spec, "_orig_mod", spec), (BaseAlgorithm, BasePolicy))
+
+
+def _is_champion(spec: Any) -> bool:
+    return isinstance(spec, str) and spec == "champion" and not _is_path(spec)
 
 
 def _is_path(text: str) -> bool:

@@ -325,6 +325,17 @@ def save_model(model: BaseAlgorithm, path: Path) -> None:
         model.save(temporary)
 
 
+def save_policy(model: BaseAlgorithm, path: Path) -> None:
+    """An ordinary SB3 checkpoint that is a third as large: without what the optimiser remembers."""
+    policy: Any = model.policy
+    trained = policy.optimizer
+    policy.optimizer = type(trained)(policy.parameters(), lr=trained.param_groups[0]["lr"])
+    try:
+        save_model(model, path)
+    finally:
+        policy.optimizer = trained
+
+
 @contextmanager
 def _interrupts_wait() -> Iterator[None]:
     """Let SIGINT be raised only at the end; where signals cannot be handled, outside the main thread, change nothing."""

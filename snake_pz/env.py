@@ -31,7 +31,7 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
 
     `infos[agent]` has `cause` of death (one of `state.CAUSES`, None alive), `killer` (an agent, itself where it ran into its
     own body; None: nobody, or several equally), `length`, `health`, `rank` (1 is best, None until it is settled) and
-    `action_mask` (A,) int8.
+    `action_mask` (A,) int8; in its last step also `placements` {agent: rank}, in which those that play on share first place.
 
     Args:
         rules: what is played, `Rules.classic()` by default; any field of Rules may also be given by name: `width=19`.
@@ -288,7 +288,7 @@ def snake_infos(state: SnakeState, game: int, snakes: list[int], names: list[str
     """What an environment tells of these snakes beside their observations, masks apart; see `SnakeParallelEnv`."""
     cause, killer, rank = state.cause[game].tolist(), state.killer[game].tolist(), state.rank[game].tolist()
     length, health = state.length[game].tolist(), state.health[game].tolist()
-    return [
+    infos: list[dict[str, Any]] = [
         {
             "cause": CAUSES[cause[i]] or None,
             "killer": names[killer[i]] if killer[i] >= 0 else None,
@@ -298,6 +298,10 @@ def snake_infos(state: SnakeState, game: int, snakes: list[int], names: list[str
         }
         for i in snakes
     ]
+    for info in infos:
+        if info["rank"]:
+            info["placements"] = {name: its_rank or 1 for name, its_rank in zip(names, rank, strict=True)}
+    return infos
 
 
 def game_rules(rules: Rules | None, fields: dict[str, Any]) -> Rules:

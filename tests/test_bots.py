@@ -17,7 +17,9 @@ from snake_pz.state import Position, SnakeState
 
 UP, RIGHT, DOWN, LEFT = range(4)
 TWO = Rules.classic(num_snakes=2)
-THINKING = ("greedy", "survivor")
+THINKING = ("greedy", "survivor", "territorial")
+HASTY = ("greedy", "survivor")  # where nothing threatens it is the way to food alone that counts
+PRUDENT = ("survivor", "territorial")
 
 
 def views(rules: Rules, position: Position) -> NDArray[np.uint8]:
@@ -81,7 +83,7 @@ FAR_AWAY = [(10, 8), (10, 9), (10, 10)]  # the other snake, where it is not in t
 GOING_UP = [(5, 5), (5, 6), (5, 7)]
 
 
-@pytest.mark.parametrize("name", THINKING)
+@pytest.mark.parametrize("name", HASTY)
 def test_goes_to_the_nearest_food(name: str) -> None:
     assert choices(name, TWO, Position([GOING_UP, FAR_AWAY], food=[(5, 2), (9, 5)])) == {UP}
     assert choices(name, TWO, Position([GOING_UP, FAR_AWAY], food=[(5, 0), (9, 5)])) == {RIGHT}
@@ -106,7 +108,7 @@ def test_follows_its_own_tail(name: str) -> None:
     assert choices(name, TWO, Position([coiled, FAR_AWAY], food=[(5, 5)])) == {DOWN}
 
 
-@pytest.mark.parametrize("name", THINKING)
+@pytest.mark.parametrize("name", HASTY)
 @pytest.mark.parametrize("reverse", ["straight", "dies"])
 def test_a_snake_of_two_does_not_turn_back(name: str, reverse: str) -> None:
     rules = TWO.replace(reverse=reverse)
@@ -138,9 +140,10 @@ def test_a_shorter_snake_is_no_danger_unless_all_die(name: str) -> None:
     assert choices(name, TWO.replace(head_to_head="all_die"), shorter) == {LEFT, RIGHT}
 
 
-def test_survivor_seeks_a_head_on_that_it_wins() -> None:
+@pytest.mark.parametrize("name", PRUDENT)
+def test_seeks_a_head_on_that_it_wins(name: str) -> None:
     contested = [(6, 4), (7, 4)]  # may come to (5, 4) or (6, 5)
-    assert choices("survivor", TWO, Position([GOING_UP, contested], food=[(3, 5)])) == {UP}
+    assert choices(name, TWO, Position([GOING_UP, contested], food=[(3, 5)])) == {UP}
     assert choices("greedy", TWO, Position([GOING_UP, contested], food=[(3, 5)])) == {LEFT}
 
 
@@ -149,30 +152,34 @@ POCKET = Rules.classic(width=7, height=7, num_snakes=1)
 POCKET_BODY = [(1, y) for y in range(7)] + [(x, 6) for x in range(2, 7)] + [(6, 5), (6, 4), (6, 3)]
 
 
-def test_survivor_stays_out_of_a_pocket_smaller_than_its_body() -> None:
+@pytest.mark.parametrize("name", PRUDENT)
+def test_stays_out_of_a_pocket_smaller_than_its_body(name: str) -> None:
     tempting = Position([POCKET_BODY], food=[(0, 0), (6, 0)])
-    assert choices("survivor", POCKET, tempting) == {RIGHT}
+    assert choices(name, POCKET, tempting) == {RIGHT}
     assert choices("greedy", POCKET, tempting) == {LEFT}
 
 
-def test_survivor_enters_a_pocket_that_opens_in_time() -> None:
+@pytest.mark.parametrize("name", PRUDENT)
+def test_enters_a_pocket_that_opens_in_time(name: str) -> None:
     opens = Position([POCKET_BODY[:7]], food=[(0, 0), (6, 0)])  # the tail at the bottom is long gone when it gets there
-    assert choices("survivor", POCKET, opens) == {LEFT}
+    assert choices(name, POCKET, opens) == {LEFT}
 
 
-def test_survivor_enters_a_pocket_rather_than_starve() -> None:
-    assert choices("survivor", POCKET, Position([POCKET_BODY], food=[(0, 0), (6, 0)], health=[1])) == {LEFT}
+@pytest.mark.parametrize("name", PRUDENT)
+def test_enters_a_pocket_rather_than_starve(name: str) -> None:
+    assert choices(name, POCKET, Position([POCKET_BODY], food=[(0, 0), (6, 0)], health=[1])) == {LEFT}
 
 
-def test_survivor_risks_a_head_on_rather_than_be_shut_in() -> None:
+@pytest.mark.parametrize("name", PRUDENT)
+def test_risks_a_head_on_rather_than_be_shut_in(name: str) -> None:
     rules = POCKET.replace(width=11, num_snakes=2)
     body = [(1, y) for y in range(7)] + [(x, 6) for x in range(2, 9)] + [(8, 5)]
     as_long = [(x, 0) for x in range(3, 11)] + [(10, y) for y in range(1, 7)] + [(9, 6)]
-    assert choices("survivor", rules, Position([body, as_long])) == {RIGHT}
+    assert choices(name, rules, Position([body, as_long])) == {RIGHT}
     assert choices("greedy", rules, Position([body, as_long])) == {LEFT}
 
 
-@pytest.mark.parametrize("name", THINKING)
+@pytest.mark.parametrize("name", HASTY)
 def test_keeps_out_of_a_hazard_that_kills(name: str) -> None:
     rules = TWO.replace(hazard_damage=15)
     towards = Position([GOING_UP, FAR_AWAY], food=[(5, 2)], hazards=[(5, 4)], health=[16, 100])
@@ -182,12 +189,13 @@ def test_keeps_out_of_a_hazard_that_kills(name: str) -> None:
     assert choices("greedy", rules, towards._replace(health=[17, 100])) == {UP}
 
 
-def test_survivor_goes_round_a_hazard() -> None:
+@pytest.mark.parametrize("name", PRUDENT)
+def test_goes_round_a_hazard(name: str) -> None:
     rules = TWO.replace(hazard_damage=15)
-    assert choices("survivor", rules, Position([GOING_UP, FAR_AWAY], food=[(3, 3)], hazards=[(5, 4)])) == {LEFT}
+    assert choices(name, rules, Position([GOING_UP, FAR_AWAY], food=[(3, 3)], hazards=[(5, 4)])) == {LEFT}
 
 
-@pytest.mark.parametrize("name", THINKING)
+@pytest.mark.parametrize("name", HASTY)
 def test_goes_over_the_edge_of_a_torus(name: str) -> None:
     rules = TWO.replace(edge="wrap")
     assert choices(name, rules, Position([[(0, 5), (1, 5), (2, 5)], FAR_AWAY], food=[(9, 5)])) == {LEFT}
@@ -197,7 +205,7 @@ def test_goes_over_the_edge_of_a_torus(name: str) -> None:
     assert choices(name, rules, across) == {UP, DOWN}
 
 
-@pytest.mark.parametrize("name", THINKING)
+@pytest.mark.parametrize("name", HASTY)
 def test_knows_the_edge_of_a_padded_board(name: str) -> None:
     rules = Rules.classic(width=5, height=5, num_snakes=2)
     other = [(0, 0), (0, 1), (0, 2)]

@@ -181,6 +181,22 @@ def test_a_dead_snake_leaves_with_its_last_view_and_the_winner_terminates() -> N
         assert set(last.values()) == {0.0}
 
 
+@pytest.mark.parametrize("max_cycles", [12, 500])
+def test_who_leaves_is_told_the_placements(max_cycles: int) -> None:
+    for seed in range(20):
+        env = snake_v0.parallel_env(max_cycles=max_cycles)
+        env.reset(seed=seed)
+        ranks: dict[str, int] = {}
+        while env.agents:
+            before = env.agents
+            *_, infos = env.step({agent: env.action_space(agent).sample() for agent in env.agents})
+            ranks |= {agent: infos[agent]["rank"] for agent in before if agent not in env.agents}
+            for agent in before:
+                assert ("placements" in infos[agent]) == (agent not in env.agents)
+                if agent not in env.agents:
+                    assert infos[agent]["placements"] == {other: ranks.get(other, 1) for other in env.possible_agents}
+
+
 def test_returned_arrays_never_change() -> None:
     env = snake_v0.parallel_env(mask_in_observation=True)
     views, infos = env.reset(seed=0)
