@@ -39,7 +39,7 @@ def train(
     config: Annotated[Path | None, typer.Option(help="A config.json whose settings to start from.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A run of at most three minutes on two cores.")] = False,
     steps: Annotated[int | None, typer.Option(help=_default("steps", "Steps to learn, over all games together."))] = None,
-    minutes: Annotated[float | None, typer.Option(help="Stop learning after so many minutes at the latest.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Stop learning after so many minutes, measurements apart.")] = None,
     games: Annotated[int | None, typer.Option(help=_default("games", "Games side by side."))] = None,
     learners: Annotated[str | None, typer.Option(help=_default("learners", "Snakes of a game that learn, or all."))] = None,
     opponent: Annotated[

@@ -43,7 +43,7 @@ def imitate(
     batch_size: int = 512,
     learning_rate: float = 1e-3,
     value_weight: float = 0.25,
-    each: Callable[[Imitation], None] | None = None,
+    each: Callable[[Imitation], bool | None] | None = None,
 ) -> Imitation:
     """Teach the policy of a model to act as the teacher would.
 
@@ -58,7 +58,7 @@ def imitate(
         batch_size: samples of one gradient step.
         learning_rate: at the start; it falls linearly to a third of it.
         value_weight: of the squared error of the values, beside the cross-entropy.
-        each: called after each rollout with how it stands.
+        each: called after each rollout with how it stands; it ends the lessons by returning False.
 
     Raises:
         ValueError: the model learns on some other VecEnv, or the teacher cannot play these games.
@@ -92,8 +92,8 @@ def imitate(
         agreement, cross_entropy = _fit(model, optimizer, epochs, batch_size, value_weight)
         played += model.n_steps * env.num_envs
         result = Imitation(played, agreement, cross_entropy)
-        if each is not None:
-            each(result)
+        if each is not None and each(result) is False:
+            break
     buffer.reset()
     return result
 

@@ -25,7 +25,8 @@ class Recipe:
 
     Attributes:
         steps: how many steps to learn, over all games and learner seats together, as SB3 counts them.
-        minutes: stop earlier, after so many minutes of training; None: when the steps are done.
+        minutes: stop earlier, after so many minutes of training, of which the teacher gets a third at most; None: when the
+            steps are done.
         games: how many games run side by side.
         learners: how many snakes of each game the learner plays, "all" of them or a number.
         opponent: who plays the other snakes: a bot, the path of a checkpoint or pool, or "self", the pool of the run's own
@@ -56,11 +57,11 @@ class Recipe:
         ValueError: a number out of its range, rules or rewards that there are not.
     """
 
-    steps: int = 2_000_000
+    steps: int = 2_600_000
     minutes: float | None = None
     games: int = 128
     learners: int | str = 1
-    opponent: str | Shares = dataclasses.field(default_factory=lambda: {"self": 2, "survivor": 1})
+    opponent: str | Shares = dataclasses.field(default_factory=lambda: {"survivor": 13, "self": 4, "greedy": 3})
     rules: str = "classic"
     width: int | None = None
     height: int | None = None
@@ -68,8 +69,8 @@ class Recipe:
     observation: str = "egocentric"
     actions: str = "relative"
     rewards: Shares = dataclasses.field(default_factory=lambda: {"food": 0.3, "win": 2.0})
-    teacher: str = "survivor"
-    teacher_steps: int = 1_000_000
+    teacher: str = "territorial"
+    teacher_steps: int = 1_400_000
     rollout: int = 64
     batch_size: int = 1024
     epochs: int = 2
@@ -159,5 +160,7 @@ def parse_opponent(words: Sequence[str]) -> str | Shares:
     return shares
 
 
-QUICK = Recipe(steps=200_000, snapshot_every=40_000, measure_every=200_000, measure_games=200, seed=0)
+QUICK = Recipe(
+    steps=400_000, teacher_steps=450_000, snapshot_every=100_000, measure_every=400_000, measure_games=200, seed=0
+)  # fmt: skip
 """At most three minutes on two cores."""

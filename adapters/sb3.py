@@ -109,6 +109,9 @@ def make_games(
 
     With `different_spaces` the agents may have spaces of their own, see `SuperSuitMatches`; the rest is as there.
     """
+    for name, number in (("num_games", num_games), ("num_workers", num_workers)):
+        if not isinstance(number, int):
+            raise ValueError(f"{name} must be a whole number, got {number!r}")
     if num_games < 1:
         raise ValueError(f"num_games must be >= 1, got {num_games}")
     _check_learners(learners)
@@ -178,7 +181,7 @@ def _check_workers(num_workers: int, native: bool) -> None:
     if num_workers < 0:
         raise ValueError(f"num_workers must be >= 0, got {num_workers}")
     if num_workers > 0 and native:
-        raise ValueError(f"backend 'native' steps all games in one call, without workers, got num_workers={num_workers}: use 0")
+        raise ValueError(f"backend 'native' steps all games in one call, without workers, got num_workers={num_workers}: use 0, or backend='supersuit'")
 
 
 def _make_matches(

@@ -218,6 +218,14 @@ def check_parallel(env: object) -> None:
         raise ValueError(f"expected a PettingZoo parallel environment, got {type(env).__module__}.{type(env).__qualname__}")
     if not getattr(env, "possible_agents", None):
         raise ValueError(f"expected {env} to list its agents in `possible_agents`, which is missing or empty: define it")
+    layer: Any = env
+    while layer is not None:
+        if type(layer).__name__ == "black_death_par":
+            raise ValueError(
+                f"supersuit.black_death_v3 around {layer.unwrapped} hides when agents die, so that no episode would end where it "
+                "ends: leave it out, the dead are taken care of here"
+            )
+        layer = getattr(layer, "env", None)
 
 
 def mask_length(action_space: Space[Any]) -> int:

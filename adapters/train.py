@@ -170,10 +170,11 @@ def _run(
         seed=recipe.seed,
         after_snapshot=after_snapshot,
     )
+    started = time.perf_counter()
     if pool.latest is None and recipe.teacher_steps:
         _teach(model, recipe, say)
     model.set_logger(_logger(out, up_to=model.num_timesteps))
-    clock = Clock(self_play, recipe.minutes)
+    clock = Clock(self_play, None if recipe.minutes is None else 60 * recipe.minutes - (time.perf_counter() - started))
     interrupted = False
     with tqdm(total=recipe.steps, initial=model.num_timesteps, unit=" steps", unit_scale=True, mininterval=1.0) as bar:
         try:
@@ -207,12 +208,14 @@ def _teach(model: PPO, recipe: Recipe, say: Callable[[str], None]) -> None:
     """Let the new policy learn to play like the recipe's teacher."""
     teacher = make_bot(recipe.teacher, recipe.env_kwargs()["rules"])
     teacher.seed(recipe.seed or 0)
+    started = time.perf_counter()
     with tqdm(total=recipe.teacher_steps, unit=" steps", unit_scale=True, desc=f"imitating {recipe.teacher}") as bar:
 
-        def show(so_far: Imitation) -> None:
+        def go_on(so_far: Imitation) -> bool:
             bar.update(so_far.steps - bar.n)
+            return recipe.minutes is None or time.perf_counter() - started < 60 * recipe.minutes / 3
 
-        result = imitate(model, teacher, recipe.teacher_steps, batch_size=recipe.batch_size // 2, each=show)
+        result = imitate(model, teacher, recipe.teacher_steps, batch_size=max(recipe.batch_size // 2, 1), each=go_on)
     say(f"does what {recipe.teacher} would do in {result.agreement:.0%} of {result.steps:,} steps that it played")
 
 
@@ -268,14 +271,13 @@ def _logger(out: Path, up_to: int) -> Logger:
 class Clock(BaseCallback):
     """Where the time goes, and the end of the time allowed. To be called after the callback that keeps snapshots."""
 
-    def __init__(self, self_play: SelfPlayCallback, minutes: float | None) -> None:
+    def __init__(self, self_play: SelfPlayCallback, seconds: float | None) -> None:
         super().__init__()
-        self.self_play, self.minutes = self_play, minutes
+        self.self_play, self.seconds = self_play, seconds
         self.rollouts = self.updates = 0.0  # seconds
 
     def _on_training_start(self) -> None:
-        self._started = time.perf_counter()
-        self._since = self._started - self.self_play.seconds  # less what was kept; of the last start or end of a rollout
+        self._started = self._since = self._now()  # the latter is the last start or end of a rollout
 
     def _on_rollout_start(self) -> None:
         self.updates += self._lap()
@@ -284,12 +286,16 @@ class Clock(BaseCallback):
         self.rollouts += self._lap()
 
     def _on_step(self) -> bool:
-        return self.minutes is None or time.perf_counter() - self._started < 60 * self.minutes
+        return self.seconds is None or self._now() - self._started < self.seconds
 
     def _lap(self) -> float:
-        """Seconds since it was last asked, without those that went into snapshots."""
-        before, self._since = self._since, time.perf_counter() - self.self_play.seconds
+        """Seconds since it was last asked."""
+        before, self._since = self._since, self._now()
         return self._since - before
+
+    def _now(self) -> float:
+        """A clock in seconds that stands still while a snapshot is kept and measured."""
+        return time.perf_counter() - self.self_play.seconds
 
     def summary(self, opponents: float) -> str:
         """A line on it.

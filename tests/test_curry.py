@@ -774,6 +774,8 @@ def test_a_model_saved_and_loaded_as_its_own_opponent(make_venv: Backend, tmp_pa
     ("kwargs", "error", "message"),
     [
         ({"num_games": 0}, ValueError, "num_games must be >= 1, got 0"),
+        ({"num_games": "8"}, ValueError, "num_games must be a whole number, got '8'"),
+        ({"num_workers": 1.5}, ValueError, "num_workers must be a whole number, got 1.5"),
         ({"learners": "all"}, ValueError, "opponent must be None where all 4 agents learn, got 'random'"),
         ({"learners": 4}, ValueError, "opponent must be None where all 4 agents learn"),
         ({"opponent": None}, ValueError, "3 of 4 seats on which nobody learns, got None.*learners='all'"),

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import supersuit
 from gymnasium import spaces
 from numpy.typing import NDArray
 from pettingzoo.utils import BaseParallelWrapper, parallel_to_aec
 
 from adapters.matches import Matches, Turn, next_game
 from adapters.supersuit_matches import SuperSuitMatches, env_factory
+from snake_pz import snake_v0
 from tests import scripted_env
 from tests.scripted_env import NUM_ACTIONS, SCRIPTS, ScriptedEnv
 
@@ -258,6 +260,7 @@ def unpicklable() -> ScriptedEnv:
         (ScriptedEnv(), {"limit": 3}, r"env_kwargs \['limit'\].*pass the function"),
         (scripted_env, None, r"module tests.scripted_env: pass scripted_env.parallel_env"),
         (3, None, r"expected a PettingZoo parallel environment, got builtins.int"),
+        (supersuit.black_death_v3(snake_v0.parallel_env()), None, r"black_death_v3 around .* hides when agents die"),
     ],
 )
 def test_what_is_no_environment_is_refused_at_once(env: Any, kwargs: Any, message: str) -> None:
