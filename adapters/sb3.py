@@ -181,7 +181,10 @@ def _check_workers(num_workers: int, native: bool) -> None:
     if num_workers < 0:
         raise ValueError(f"num_workers must be >= 0, got {num_workers}")
     if num_workers > 0 and native:
-        raise ValueError(f"backend 'native' steps all games in one call, without workers, got num_workers={num_workers}: use 0, or backend='supersuit'")
+        raise ValueError(
+            f"backend 'native' steps all games in one call, without workers, got num_workers={num_workers}: use 0, or "
+            "backend='supersuit'"
+        )
 
 
 def _make_matches(

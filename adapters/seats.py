@@ -222,8 +222,8 @@ def check_parallel(env: object) -> None:
     while layer is not None:
         if type(layer).__name__ == "black_death_par":
             raise ValueError(
-                f"supersuit.black_death_v3 around {layer.unwrapped} hides when agents die, so that no episode would end where it "
-                "ends: leave it out, the dead are taken care of here"
+                f"supersuit.black_death_v3 around {layer.unwrapped} hides when agents die, so that no episode would end where "
+                "it ends: leave it out, the dead are taken care of here"
             )
         layer = getattr(layer, "env", None)
 
