@@ -15,11 +15,14 @@ from rich.console import Console
 from rich.markup import escape
 
 from adapters.recipe import QUICK, Recipe, parse_opponent
+from snake_pz.bots import BOTS
 
 app = typer.Typer(help="Multi-snake for PettingZoo, self-play for Stable-Baselines3.", no_args_is_help=True)
 bench_app = typer.Typer(help="Measure this machine.", no_args_is_help=True)
 app.add_typer(bench_app, name="bench")
 console = Console()
+
+WHO = f"a bot ({', '.join(BOTS)}), champion (for the classic 11x11 board), a checkpoint"
 
 
 def _default(setting: str, text: str) -> str:
@@ -47,8 +50,7 @@ def train(
         typer.Option(
             help=_default(
                 "opponent",
-                "self (the run's own snapshots), a bot (random, greedy, survivor), champion, a checkpoint or a pool; "
-                "several times, NAME=SHARE, for a mixture.",
+                f"self (the run's own snapshots), {WHO} or a pool; several times, NAME=SHARE, for a mixture.",
             )
         ),
     ] = None,
@@ -116,7 +118,7 @@ def _next_free(path: Path) -> Path:
 def play(
     opponent: Annotated[
         list[str] | None,
-        typer.Option(help="A bot (random, greedy, survivor), a checkpoint or champion; given several times: by seat."),
+        typer.Option(help=f"Who plays the other snakes: {WHO}; given several times: by seat."),
     ] = None,
     humans: Annotated[int, typer.Option(help="People at this keyboard: 1 (arrows or WASD) or 2 (arrows, WASD).")] = 1,
     rules: Annotated[str, typer.Option(help="classic, battlesnake or hungry_geese.")] = "classic",
@@ -202,7 +204,7 @@ def watch(
 
 @app.command()
 def tournament(
-    players: Annotated[list[str], typer.Argument(help="Bots (random, greedy, survivor), checkpoints, pools: at least two.")],
+    players: Annotated[list[str], typer.Argument(help=f"At least two, each {WHO} or a pool.")],
     games: Annotated[int, typer.Option(help="How many to play.")] = 2000,
     seed: Annotated[int, typer.Option(help="Of games, line-ups and players.")] = 0,
     rules: Annotated[str, typer.Option(help="classic, battlesnake or hungry_geese.")] = "classic",
