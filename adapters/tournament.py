@@ -131,7 +131,7 @@ def tournament(
             lengths=np.full(line_ups.shape, np.nan),
             causes=np.full(line_ups.shape, None, np.object_),
         )
-        with tqdm(total=games, unit=" games", disable=not progress) as bar:
+        with tqdm(total=games, unit=" games", disable=None if progress else True) as bar:
             for ended in _play(matches, lineup, dealer, line_ups, game_seeds, keep):
                 played.ranks[ended.game] = _ranks(ended, placement)
                 played.turns[ended.game] = ended.turns

@@ -158,7 +158,7 @@ def _run(
             say(f"{steps:,} steps: wins {rates} (chance is {1 / _snakes(recipe):.2f})")
 
     def after_snapshot(member: Any) -> None:
-        if not measured or member.step >= measured[-1]["steps"] + recipe.measure_every:
+        if not measured or member.step // recipe.measure_every > measured[-1]["steps"] // recipe.measure_every:
             measure(member.step)
             if 0 < member.step < recipe.steps:
                 write_report(out)
@@ -176,7 +176,7 @@ def _run(
     model.set_logger(_logger(out, up_to=model.num_timesteps))
     clock = Clock(self_play, None if recipe.minutes is None else 60 * recipe.minutes - (time.perf_counter() - started))
     interrupted = False
-    with tqdm(total=recipe.steps, initial=model.num_timesteps, unit=" steps", unit_scale=True, mininterval=1.0) as bar:
+    with _bar(recipe.steps, initial=model.num_timesteps) as bar:
         try:
             model.learn(
                 recipe.steps - model.num_timesteps,
@@ -209,7 +209,7 @@ def _teach(model: PPO, recipe: Recipe, say: Callable[[str], None]) -> None:
     teacher = make_bot(recipe.teacher, recipe.env_kwargs()["rules"])
     teacher.seed(recipe.seed or 0)
     started = time.perf_counter()
-    with tqdm(total=recipe.teacher_steps, unit=" steps", unit_scale=True, desc=f"imitating {recipe.teacher}") as bar:
+    with _bar(recipe.teacher_steps, desc=f"imitating {recipe.teacher}") as bar:
 
         def go_on(so_far: Imitation) -> bool:
             bar.update(so_far.steps - bar.n)
@@ -217,6 +217,12 @@ def _teach(model: PPO, recipe: Recipe, say: Callable[[str], None]) -> None:
 
         result = imitate(model, teacher, recipe.teacher_steps, batch_size=max(recipe.batch_size // 2, 1), each=go_on)
     say(f"does what {recipe.teacher} would do in {result.agreement:.0%} of {result.steps:,} steps that it played")
+
+
+def _bar(steps: int, **more: Any) -> tqdm:
+    """A bar on a terminal; nothing in a log file."""
+    bar: tqdm = tqdm(total=steps, unit=" steps", unit_scale=True, mininterval=1.0, disable=None, **more)
+    return bar
 
 
 def _opponent(recipe: Recipe, own: Any) -> Any:

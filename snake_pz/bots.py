@@ -7,7 +7,7 @@ tail may stay because its snake eats), safe.
 `random` ignores everything. `greedy` takes the best verdict, then the nearest food as the crow flies. `survivor` also floods
 the board from each cell it could go to, a body's cells being free from the turn on which they will have been left, and puts
 not being shut in before everything but certain death. `territorial` moreover goes where it reaches most cells before anybody
-else; it is the strongest, and takes about twice the time of `survivor`.
+else, and for food when it is hungry; it is the strongest, and takes several times as long as `survivor`.
 """
 
 from __future__ import annotations
