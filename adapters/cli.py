@@ -100,12 +100,20 @@ def train(
                 raise ValueError(
                     f"a resumed run keeps its settings; only --steps and --minutes go with --resume, got {refused}"
                 )
-            training.resume(resume, steps=steps, minutes=minutes, say=console.print)
+            training.resume(resume, steps=steps, minutes=minutes, say=_say)
             return
         if config is not None and quick:
             raise ValueError("--config and --quick are two recipes: give one")
         recipe = QUICK if quick else Recipe.load(config) if config is not None else Recipe()
-        training.train(out or _next_free(Path("runs/snake")), dataclasses.replace(recipe, **changes), console.print)
+        recipe = dataclasses.replace(recipe, **changes)
+        if opponent and recipe.learners == "all":
+            raise ValueError("--opponent has no seat where --learners all leaves none: take fewer learners")
+        training.train(out or _next_free(Path("runs/snake")), recipe, _say)
+
+
+def _say(line: str) -> None:
+    """Print it as it is: a path may have brackets in it."""
+    console.print(line, markup=False, soft_wrap=True)
 
 
 def _next_free(path: Path) -> Path:

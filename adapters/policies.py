@@ -51,20 +51,35 @@ def load_policy(path: str | os.PathLike[str], device: torch.device | str = "auto
 
     Raises:
         FileNotFoundError: neither the path nor the path with .zip is a file.
-        ValueError: it is no SB3 checkpoint, or its policy cannot be rebuilt here.
+        ValueError: it is no SB3 checkpoint, its policy cannot be rebuilt here, or there is no such device.
     """
-    from stable_baselines3.common.utils import get_device
-
     file = find_checkpoint(path)
     if file is None:
         raise FileNotFoundError(f"no checkpoint at {os.fspath(path)!r}: expected the path of a file that SB3's save() wrote")
     status = file.stat()
-    where = get_device(device)
+    where = find_device(device)
     key = (file.absolute(), status.st_mtime_ns, status.st_size, where)
     policy = _loaded.get(key)
     if policy is None:
         policy = _loaded[key] = _read_policy(file.absolute(), where)
     return policy
+
+
+def find_device(device: torch.device | str) -> torch.device:
+    """What SB3 takes it for.
+
+    Raises:
+        ValueError: it is none of this machine's.
+    """
+    import torch
+    from stable_baselines3.common.utils import get_device
+
+    try:
+        found = get_device(device)
+        torch.empty(0, device=found)
+    except (RuntimeError, AssertionError) as error:  # the latter where torch was built without it
+        raise ValueError(f"there is no device {str(device)!r} here: {error}") from error
+    return found
 
 
 def _read_policy(file: Path, device: torch.device) -> BasePolicy:
@@ -116,7 +131,6 @@ def copy_policy(source: BaseAlgorithm | BasePolicy, device: torch.device | str =
     """A copy of a live model's policy, frozen and in evaluation mode; the original is not touched."""
     import torch
     from stable_baselines3.common.distributions import Distribution
-    from stable_baselines3.common.utils import get_device
 
     policy: Any = getattr(source, "policy", source)
     policy = getattr(policy, "_orig_mod", policy)  # what torch.compile wraps
@@ -133,7 +147,7 @@ def copy_policy(source: BaseAlgorithm | BasePolicy, device: torch.device | str =
                 for name, part in vars(value).items():
                     if isinstance(part, torch.Tensor) or name in ("distribution", "distributions", "weights_dist"):
                         setattr(blank, name, None)
-    return _freeze(copy.deepcopy(policy, instead), get_device(device))
+    return _freeze(copy.deepcopy(policy, instead), find_device(device))
 
 
 def _freeze(policy: BasePolicy, device: torch.device) -> BasePolicy:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
@@ -71,7 +72,8 @@ class OpponentPool:
         learner: what the learner's trainer wants to find again, anything that JSON can hold; saved with the manifest.
 
     Raises:
-        ValueError: an argument does not fit, or the manifest is none.
+        ValueError: an argument does not fit, or the manifest is none; and from whatever writes, if the folder has snapshots but
+            no manifest, for they would be removed.
     """
 
     def __init__(
@@ -260,8 +262,9 @@ class OpponentPool:
             content = json.loads(path.read_text())
             if content["version"] > VERSION:
                 raise ValueError(f"version {content['version']}, and this is for versions to {VERSION}: update the package")
-            members = [Member(**{**one, "rating": one.get("rating") and Rating(**one["rating"])}) for one in content["members"]]
-            learner = dict(content["learner"])
+            members, learner = [_as_member(one) for one in content["members"]], content["learner"]
+            if not isinstance(learner, dict):
+                raise TypeError(f"learner {learner!r:.80}")
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
                 f"{path} is no manifest of an opponent pool ({error}): expected one that OpponentPool wrote"
@@ -287,6 +290,11 @@ class OpponentPool:
                 f"another process has written to the pool {self.folder}, and only one may: reload() it and do not write, or "
                 "give each process its own folder"
             )
+        if self._stamp is None:
+            ours = {member.file for member in self.members}
+            lost = [path for path in self.folder.glob("snapshot_*.zip") if _OURS.fullmatch(path.name) and path.name not in ours]
+            if len(lost) > 1:  # a crash while the first snapshot was added leaves one; more were in a manifest
+                raise ValueError(f"{self.folder} has snapshots but no {MANIFEST}: put that back, or give a new folder")
 
     def _thinned(self, members: list[Member]) -> list[Member]:
         """Without the snapshots that are too many: that one first whose neighbours are closest in steps."""
@@ -364,6 +372,21 @@ def _statistics(checkpoint: Path) -> Path:
 def _hash(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _as_member(entry: dict[str, Any]) -> Member:
+    """A member as the manifest has it.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is none.
+    """
+    rating = entry.get("rating")
+    member = Member(**{**entry, "rating": rating and Rating(**rating)})
+    numbers = {"step": member.step, "games": member.games, "score": member.score, **(rating or {})}
+    for key, number in numbers.items():
+        if type(number) not in ((int,) if key == "step" else (int, float)) or not math.isfinite(number):
+            raise TypeError(f"{key} {number!r:.80} of member {member.name!r:.80}")
+    return member
 
 
 def _as_dict(member: Member) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import copy
 import os
 import pickle
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -204,7 +205,10 @@ def _next_steps(
             for axis in (0, -1) if len(shown.shape) > 1 else (-1,):
                 yield StackFrames(shown, frames, axis), statistics
         if is_image_space(shown) and np.argmin(shown.shape) != 0:  # SB3's rule, though (14, 11, 11) be channels first
-            yield PutChannelsFirst(VecTransposeImage.transpose_space(shown)), statistics
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that the height is the smallest side: this is only one way that is tried
+                transposed = VecTransposeImage.transpose_space(shown)
+            yield PutChannelsFirst(transposed), statistics
 
 
 def _takes(statistics: VecNormalize, shown: gymnasium.Space[Any]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,17 +87,22 @@ class Recipe:
 
     def __post_init__(self) -> None:
         """Check the numbers and the names."""
-        counts = ("steps", "games", "rollout", "batch_size", "epochs", "snapshot_every", "measure_every", "measure_games")
-        for name in counts:
+        for name, (kind, low, high) in _RANGES.items():
             value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
-        if self.teacher_steps < 0:
-            raise ValueError(f"teacher_steps must be >= 0, got {self.teacher_steps}")
-        if self.minutes is not None and not self.minutes > 0:
-            raise ValueError(f"minutes must be above 0, got {self.minutes}")
-        if self.learners != "all" and not (isinstance(self.learners, int) and self.learners >= 1):
+            if value is None and name in ("minutes", "width", "height", "snakes", "seed"):
+                continue
+            is_number = isinstance(value, int if kind is int else (int, float)) and not isinstance(value, bool)
+            if not is_number or not low <= value <= high:
+                what = "whole number" if kind is int else "number"
+                upper = f" to {high:,}" if high < math.inf else ""
+                raise ValueError(f"{name} must be a {what} from {low}{upper}, got {value!r}")
+        if self.learners != "all" and (
+            isinstance(self.learners, bool) or not isinstance(self.learners, int) or self.learners < 1
+        ):
             raise ValueError(f'learners must be a number >= 1 or "all", got {self.learners!r}')
+        _check_shares("rewards", self.rewards, low=-math.inf)
+        if not isinstance(self.opponent, str):
+            _check_shares("opponent", self.opponent, low=0.0)
         make_bot(self.teacher, self.env_kwargs()["rules"])
 
     def env_kwargs(self) -> dict[str, Any]:
@@ -140,6 +146,36 @@ class Recipe:
             unknown = sorted(set(settings) - set(known)) if isinstance(settings, dict) else type(settings).__name__
             raise ValueError(f"{path} is no recipe of this version: unknown settings {unknown}; known are {', '.join(known)}")
         return cls(**settings)
+
+
+_RANGES: dict[str, tuple[type, float, float]] = {
+    "steps": (int, 1, math.inf),
+    "minutes": (float, 1e-9, math.inf),
+    "games": (int, 1, math.inf),
+    "width": (int, 1, math.inf),  # what the rules allow, they say themselves
+    "height": (int, 1, math.inf),
+    "snakes": (int, 1, math.inf),
+    "teacher_steps": (int, 0, math.inf),
+    "rollout": (int, 2, math.inf),
+    "batch_size": (int, 2, math.inf),
+    "epochs": (int, 1, math.inf),
+    "learning_rate": (float, 1e-12, 1.0),
+    "gamma": (float, 0.0, 1.0),
+    "gae_lambda": (float, 0.0, 1.0),
+    "ent_coef": (float, 0.0, math.inf),
+    "snapshot_every": (int, 1, math.inf),
+    "measure_every": (int, 1, math.inf),
+    "measure_games": (int, 1, math.inf),
+    "seed": (int, 0, 2**32 - 1),
+}
+"""What kind of number each setting is, its least and its greatest value."""
+
+
+def _check_shares(name: str, shares: Any, low: float) -> None:
+    if not isinstance(shares, Mapping) or not all(
+        isinstance(key, str) and isinstance(share, (int, float)) and low <= share < math.inf for key, share in shares.items()
+    ):
+        raise ValueError(f"{name} must have a number for each name, got {shares!r}")
 
 
 def parse_opponent(words: Sequence[str]) -> str | Shares:

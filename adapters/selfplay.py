@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.utils import set_random_seed
+from stable_baselines3.common.vec_env import VecNormalize
 
 from adapters.curry import CurryVecEnv
 from adapters.pool import Member, OpponentPool
+from adapters.ports import PortMatches
 from adapters.ratings import Ratings
 
 LEARNER = "learner"
@@ -54,7 +56,8 @@ class SelfPlayCallback(BaseCallback):
 
     With a `seed`, everything random begins anew at the start and after every snapshot, from the seed and the number of the
     snapshot, and all games are started anew: then a run that is resumed from its last snapshot (load the model from
-    `pool.path(pool.latest)`, learn on with `reset_num_timesteps=False`) goes on exactly like one that was never stopped.
+    `pool.path(pool.latest)`, learn on with `reset_num_timesteps=False`) goes on exactly like one that was never stopped. That
+    is true of on-policy algorithms: a replay buffer is in no checkpoint.
 
     Logged under `selfplay/`, over the games since the last log: `win_rate` (first place, ties count 1/m), by the learner's
     agent `win_rate_as/<agent>`, `above/<opponent>` (how often the learner was placed above it, ties count half), `rating`,
@@ -198,6 +201,11 @@ class SelfPlayCallback(BaseCallback):
         set_random_seed(fresh, using_cuda=model.device.type == "cuda")
         model.action_space.seed(fresh)
         self.training_env.seed(fresh)
+        normalize = model.get_vec_normalize_env()
+        path = self.pool.statistics(self.pool.latest) if self.pool.latest is not None else None
+        if normalize is not None and path is not None:  # a resumed run has reset its games, which counts, once more
+            kept = VecNormalize.load(str(path), normalize.venv)
+            normalize.obs_rms, normalize.ret_rms = kept.obs_rms, kept.ret_rms
         model._last_obs = self.training_env.reset()
         model._last_episode_starts = np.ones(self.training_env.num_envs, dtype=bool)
         if model._vec_normalize_env is not None:
@@ -208,4 +216,9 @@ def _curried(env: Any) -> CurryVecEnv:
     inner = env.unwrapped
     if not isinstance(inner, CurryVecEnv):
         raise ValueError(f"SelfPlayCallback needs a model on a VecEnv of make_sb3_env, got {type(inner).__name__}")
+    if isinstance(inner.matches, PortMatches):
+        raise ValueError(
+            "SelfPlayCallback cannot change who plays in a SharedGame, whose seats belong to all its models: give the pool to "
+            "SharedGame(opponent=pool), and add snapshots to it between two calls of learn()"
+        )
     return inner

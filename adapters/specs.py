@@ -21,6 +21,7 @@ from adapters.opponents import CallableOpponent, Opponent, PolicyOpponent, Sourc
 from adapters.policies import find_checkpoint
 from adapters.pool import OpponentPool, is_pool
 from adapters.pool_source import PoolSource
+from snake_pz.bots import BOTS
 
 if TYPE_CHECKING:
     import torch
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 CHAMPION = Path(__file__).parent / "champions" / "classic_11x11.zip"
 """Who "champion" is; the text beside it says how it came to be."""
+
+WORDS = frozenset({*BOTS, "champion"})
+"""Strings that never name a file or folder, whatever lies in the current directory: "./greedy" and "greedy.zip" do."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +72,12 @@ def frozen(
         TypeError: source is none of these.
         ValueError: a setting does not apply to a pool.
     """
-    if not isinstance(source, (str, os.PathLike, OpponentPool)) and not _is_live(source):
+    is_bot = isinstance(source, str) and source in BOTS
+    if is_bot or (not isinstance(source, (str, os.PathLike, OpponentPool)) and not _is_live(source)):
         raise TypeError(
             f"frozen() takes the path of an SB3 checkpoint, a live SB3 model or policy or a pool, got {_described(source)}"
         )
-    if _is_pool(source) and (vecnormalize is not None or name is not None):
+    if names_pool(source) and (vecnormalize is not None or name is not None):
         raise ValueError(f"the members of a pool have names and statistics of their own, got {vecnormalize=}, {name=}")
     return Frozen(source, deterministic, device, vecnormalize, name)
 
@@ -176,9 +181,9 @@ def resolve(
 
     Args:
         spec: the path of an SB3 checkpoint (a string that ends in .zip, has a path separator or names a file, with or
-            without its .zip; or any PathLike), "champion" for the one that comes with this package (for the snake on the
-            classic 11x11 board), any other string as a bot's name, a live SB3 model or policy, any of these but bots `frozen`
-            with settings of its own, a function on batches of observations, or an object that is an
+            without its .zip, and is none of `WORDS`; or any PathLike), "champion" for the one that comes with this package
+            (for the snake on the classic 11x11 board), any other string as a bot's name, a live SB3 model or policy, any of
+            these but bots `frozen` with settings of its own, a function on batches of observations, or an object that is an
             `Opponent` already and is used as it is.
         observation_space: what the learner sees; a function sees the same.
         action_space: how the learner acts; a function acts the same.
@@ -205,8 +210,9 @@ def resolve(
         return spec
     if isinstance(spec, (Frozen, str, os.PathLike)) or _is_live(spec):
         policy = spec if isinstance(spec, Frozen) else Frozen(spec)
+        is_file = isinstance(policy.source, os.PathLike) and os.fspath(policy.source) in WORDS
         return PolicyOpponent(
-            policy.source,
+            os.path.join(os.curdir, policy.source) if is_file else policy.source,  # not to be called as the bot is
             shown=[observation_space, *other_spaces],
             deterministic=deterministic if policy.deterministic is None else policy.deterministic,
             device=device if policy.device is None else policy.device,
@@ -253,7 +259,7 @@ def resolve_seats(
         if key not in made:
             if isinstance(one, Mixture):
                 made[key] = replace(one, members=tuple(make(member) for member in one.members))
-            elif _is_pool(one):
+            elif names_pool(one):
                 made[key] = _pool_source(one, **settings)
             else:
                 made[key] = resolve(one, **settings)
@@ -313,20 +319,21 @@ def _is_live(spec: Any) -> bool:
 
 
 def _is_champion(spec: Any) -> bool:
-    return isinstance(spec, str) and spec == "champion" and not _is_path(spec)
+    return isinstance(spec, str) and spec == "champion"
 
 
 def _is_path(text: str) -> bool:
     separators = [separator for separator in (os.sep, os.altsep) if separator]
-    return (
+    return text not in WORDS and (
         text.endswith(".zip")
         or any(separator in text for separator in separators)
         or find_checkpoint(text) is not None
         or is_pool(text)
+        or is_pool(Path(text) / "pool")  # a run's folder, which is not one, but whose user is to hear so
     )
 
 
-def _is_pool(spec: Any) -> bool:
+def names_pool(spec: Any) -> bool:
     """Whether it names an opponent pool.
 
     Raises:
@@ -338,8 +345,10 @@ def _is_pool(spec: Any) -> bool:
     if is_pool(source):
         return True
     if Path(source).is_dir() and find_checkpoint(source) is None:
+        inside = Path(source) / "pool"
         raise ValueError(
-            f"{os.fspath(source)!r} is a folder, but no pool: expected a checkpoint, or a folder with a manifest.json"
+            f"{os.fspath(source)!r} is a folder, but no pool: "
+            + (f"did you mean {inside}?" if is_pool(inside) else "expected a checkpoint, or a folder with a manifest.json")
         )
     return False
 
@@ -351,6 +360,8 @@ def _identity(spec: Any) -> Any:
     policy = spec if isinstance(spec, Frozen) else Frozen(spec)
     source = policy.source
     is_file = isinstance(source, (str, os.PathLike))
+    if isinstance(source, str) and source in WORDS:
+        return policy
     if not is_file:
         return replace(policy, source=id(source))
     return replace(policy, source=(Path(source) if is_pool(source) else find_checkpoint(source) or Path(source)).absolute())

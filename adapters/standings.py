@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from adapters.ratings import Rating, Ratings
 from snake_pz.files import replacing
@@ -91,17 +92,24 @@ class Standings:
         return tuple(standing.name for standing in self.standings)
 
     def __getitem__(self, name: str) -> Standing:
-        """How the player of this name did."""
+        """How the player of this name did.
+
+        Raises:
+            KeyError: nobody is called so.
+        """
+        if name not in self.names:
+            raise KeyError(f"no player is called {name!r}: there are {', '.join(self.names)}")
         return self.standings[self.names.index(name)]
 
     def table(self) -> Table:
         """The standings for a terminal."""
         snakes = any(standing.mean_length is not None for standing in self.standings)
         longer = {one.name: one.player for one in self.standings if one.name != one.player}
+        caption = "\n".join(f"{name} = {player}" for name, player in longer.items())
         table = Table(
             title=f"{self.games:,} games",
             box=box.SIMPLE_HEAD,
-            caption="\n".join(f"{name} = {player}" for name, player in longer.items()) or None,
+            caption=Text(caption, "table.caption") if caption else None,  # in a plain string [brackets] would be markup
             caption_justify="left",
         )
         table.add_column("", justify="right")
@@ -114,13 +122,13 @@ class Standings:
             length = one.mean_length if snakes else one.mean_turns
             table.add_row(
                 f"{place}",
-                one.name,
+                Text(one.name),
                 f"{one.rating.mu:.1f} ± {1.96 * one.rating.sigma:.1f}",
                 _shown(one.win_rate, ".1%"),
                 _shown(one.mean_placement, ".2f"),
                 f"{one.games:,}",
                 _shown(length, ".1f"),
-                *([", ".join(f"{cause} {share:.0%}" for cause, share in list(one.deaths.items())[:2])] if snakes else ()),
+                *([Text(", ".join(f"{cause} {share:.0%}" for cause, share in list(one.deaths.items())[:2]))] if snakes else ()),
             )
         return table
 

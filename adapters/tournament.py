@@ -17,8 +17,8 @@ from adapters.lineup import Lineup
 from adapters.matches import Matches
 from adapters.native_matches import NativeMatches
 from adapters.opponents import Opponent
-from adapters.pool import OpponentPool, is_pool
-from adapters.specs import Frozen
+from adapters.pool import OpponentPool
+from adapters.specs import Frozen, names_pool
 from adapters.standings import Played, Standings
 from adapters.supersuit_matches import SuperSuitMatches, env_factory
 from snake_pz.replay import Recorder
@@ -91,11 +91,11 @@ def tournament(
         replays: a folder for replays of the first 10 games of the snake.
 
     Raises:
-        ValueError: fewer than two players, one that cannot play here, or an argument that does not fit.
+        ValueError: fewer than two players or seats, one that cannot play here, or an argument that does not fit.
         FileNotFoundError: there is no such checkpoint.
     """
-    if games < 1:
-        raise ValueError(f"games must be >= 1, got {games}")
+    if not isinstance(games, (int, np.integer)) or games < 1:
+        raise ValueError(f"games must be >= 1 and a whole number, got {games!r}")
     if replays is not None and env is not None:
         raise ValueError("replays are of the snake, which is played when env is None: leave one of the two out")
     if env is None and num_workers:
@@ -115,6 +115,8 @@ def tournament(
     else:
         matches = SuperSuitMatches([env_factory(env, env_kwargs)] * rows, learners=(), num_workers=num_workers)
     try:
+        if matches.seats < 2:
+            raise ValueError(f"a tournament needs games of at least two seats, got {matches.seats}: nobody is placed there")
         players = resolve_players(specs, matches, deterministic=deterministic, device=device)
         if several := [spec for spec, player in zip(specs, players, strict=True) if not isinstance(player, Opponent)]:
             raise ValueError(f"a pool or mixture is not one player: name one of its members, got {several[0]!r}")
@@ -200,10 +202,9 @@ class _Keeper:
 def _members(spec: Any) -> list[Any]:
     """The player itself, or the members of a pool."""
     source = spec.source if isinstance(spec, Frozen) else spec
-    if isinstance(source, (str, os.PathLike)) and is_pool(source):
-        source = OpponentPool(source)
-    if not isinstance(source, OpponentPool):
+    if not names_pool(spec):
         return [spec]
+    source = source if isinstance(source, OpponentPool) else OpponentPool(source)
     if not source.members:
         raise ValueError(f"the pool {str(source.folder)!r} is empty: add a snapshot or a bot first")
     members: list[Any] = [member.name if member.file is None else source.verified(member) for member in source.members]

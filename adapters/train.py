@@ -15,11 +15,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from stable_baselines3 import PPO
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import CSVOutputFormat, Logger, TensorBoardOutputFormat
-from stable_baselines3.common.utils import LinearSchedule, get_device
+from stable_baselines3.common.utils import LinearSchedule
 from tqdm import tqdm
 
 from adapters.buffers import ActiveRolloutBuffer
@@ -27,6 +28,7 @@ from adapters.curry import CurryVecEnv
 from adapters.evaluate import play_games, record_game
 from adapters.imitation import Imitation, imitate
 from adapters.networks import policy_kwargs, snake_policy_kwargs
+from adapters.policies import find_device
 from adapters.pool import OpponentPool
 from adapters.recipe import Recipe
 from adapters.report import write_report
@@ -47,7 +49,7 @@ def train(out: Path, recipe: Recipe, say: Callable[[str], None] = print) -> dict
     Writes `config.json` (the recipe; it reproduces the run), `pool/` (snapshots), `model.zip`, `progress.csv` and
     `tensorboard/` (logs), `eval.json` (win rates against bots along the way), a game against the bots (`game.html` plays it,
     `game.gif` shows it, `game.jsonl` is its replay) and `report.html`, which shows all of it. Files are complete or not there.
-    Ctrl-C ends the training, not the run: what was learned is saved and measured. Whatever ends it, `resume` goes on.
+    Ctrl-C ends the learning, not the run: what was learned is saved and measured. Whatever ends it, `resume` goes on.
 
     Args:
         out: the folder, made if it is not there.
@@ -61,13 +63,14 @@ def train(out: Path, recipe: Recipe, say: Callable[[str], None] = print) -> dict
         ValueError: there is a run in the folder already, or the recipe's opponent cannot be resolved.
         FileNotFoundError: it is a checkpoint that is not there.
     """
-    config = out / "config.json"
-    if config.exists():
-        raise ValueError(f"{out} holds a run already: go on with it by --resume {out}, or give another folder")
+    if found := [name for name in ("config.json", "pool", "model.zip") if (out / name).exists()]:
+        raise ValueError(
+            f"{out} holds a run already ({', '.join(found)}): go on with it by --resume {out}, or give another folder"
+        )
     recipe = recipe.seeded()
     model, env, pool = _prepare(out, recipe)  # before anything is written, so that bad input leaves nothing behind
     with closing(env):
-        recipe.save(config)
+        recipe.save(out / "config.json")
         return _run(out, recipe, model, env, pool, say)
 
 
@@ -75,6 +78,8 @@ def resume(
     out: Path, *, steps: int | None = None, minutes: float | None = None, say: Callable[[str], None] = print
 ) -> dict[str, Any]:
     """Go on with the run in a folder, from its last snapshot, as if it had never stopped.
+
+    One that has done its steps is only measured, and its files written, where that is missing.
 
     Args:
         out: the folder.
@@ -86,31 +91,28 @@ def resume(
         What `eval.json` has.
 
     Raises:
-        ValueError: there is no run in the folder, or it has done its steps.
+        ValueError: there is no run in the folder, or a file of it is damaged.
     """
     config = out / "config.json"
     if not config.exists():
         raise ValueError(f"{out} holds no run to resume: expected a config.json that `snake-pz train` wrote")
     recipe = Recipe.load(config)
-    recipe = dataclasses.replace(recipe, steps=steps or recipe.steps, minutes=minutes)
+    recipe = dataclasses.replace(recipe, steps=recipe.steps if steps is None else steps, minutes=minutes)
     model, env, pool = _prepare(out, recipe)
     with closing(env):
-        if model.num_timesteps >= recipe.steps:
-            raise ValueError(f"the run in {out} has learned {model.num_timesteps:,} steps already: give it more with --steps")
         recipe.save(config)
-        say(f"going on after {model.num_timesteps:,} steps")
+        done = model.num_timesteps
+        say(f"going on after {done:,} steps" if done < recipe.steps else f"all {done:,} steps are done; --steps gives it more")
         return _run(out, recipe, model, env, pool, say)
 
 
 def _prepare(out: Path, recipe: Recipe) -> tuple[PPO, CurryVecEnv, OpponentPool]:
     """The learner, new or as last saved, its games and its pool."""
-    try:
-        get_device(recipe.device)
-    except RuntimeError as error:
-        raise ValueError(f"there is no device {recipe.device!r} here: {error}") from error
+    find_device(recipe.device)  # first of all, for it is cheap
     pool = OpponentPool(out / "pool", per="seat")
+    everyone = recipe.learners in ("all", _snakes(recipe))
     env = make_sb3_env(
-        None if recipe.learners == "all" else _opponent(recipe, "random"),  # whose place the pool takes when it has a member
+        None if everyone else _opponent(recipe, "random"),  # whose place the pool takes when it has a member
         env_kwargs=recipe.env_kwargs(),
         num_games=recipe.games,
         learners=recipe.learners,
@@ -118,7 +120,11 @@ def _prepare(out: Path, recipe: Recipe) -> tuple[PPO, CurryVecEnv, OpponentPool]
         seed=recipe.seed,
     )
     if pool.latest is not None:
-        return PPO.load(pool.path(pool.latest), env, device=recipe.device), env, pool
+        try:
+            return PPO.load(pool.verified(pool.latest), env, device=recipe.device), env, pool
+        except (OSError, ValueError) as error:
+            env.close()
+            raise ValueError(f"the last snapshot of the run in {out} cannot be loaded: {error}") from error
     shared: dict[str, Any] = {}
     if env.matches.num_learners > 1:
         shared = {"rollout_buffer_class": ActiveRolloutBuffer, "rollout_buffer_kwargs": {"rows": env.rows}}
@@ -141,7 +147,8 @@ def _prepare(out: Path, recipe: Recipe) -> tuple[PPO, CurryVecEnv, OpponentPool]
 
 
 def _largest_divisor(number: int, limit: int) -> int:
-    return next(divisor for divisor in range(min(number, limit), 0, -1) if number % divisor == 0)
+    """The largest but 1 that is not above the limit; the number itself if there is none."""
+    return next((divisor for divisor in range(min(number, limit), 1, -1) if number % divisor == 0), number)
 
 
 def _run(
@@ -171,24 +178,30 @@ def _run(
         after_snapshot=after_snapshot,
     )
     started = time.perf_counter()
-    if pool.latest is None and recipe.teacher_steps:
-        _teach(model, recipe, say)
-    model.set_logger(_logger(out, up_to=model.num_timesteps))
-    clock = Clock(self_play, None if recipe.minutes is None else 60 * recipe.minutes - (time.perf_counter() - started))
     interrupted = False
-    with _bar(recipe.steps, initial=model.num_timesteps) as bar:
-        try:
-            model.learn(
-                recipe.steps - model.num_timesteps,
-                callback=[self_play, clock, Progress(bar)],
-                reset_num_timesteps=False,
-                log_interval=1,
-            )
-        except KeyboardInterrupt:
-            interrupted = True
-            self_play.snapshot()
-        finally:
-            model.logger.close()
+    try:
+        if pool.latest is None and recipe.teacher_steps:
+            _teach(model, recipe, say)
+    except KeyboardInterrupt:
+        interrupted = True
+        pool.add(model, step=0)
+    taught = time.perf_counter() - started
+    clock = Clock(self_play, env, None if recipe.minutes is None else 60 * recipe.minutes - taught)
+    if model.num_timesteps < recipe.steps and not interrupted:
+        model.set_logger(_logger(out, up_to=model.num_timesteps))
+        with _bar(recipe.steps, initial=model.num_timesteps) as bar:
+            try:
+                model.learn(
+                    recipe.steps - model.num_timesteps,
+                    callback=[self_play, clock, Progress(bar)],
+                    reset_num_timesteps=False,
+                    log_interval=1,
+                )
+            except KeyboardInterrupt:
+                interrupted = True
+                self_play.snapshot()
+            finally:
+                model.logger.close()
     save_model(model, out / "model.zip")
     if interrupted:
         say(f"interrupted after {model.num_timesteps:,} steps; go on with --resume {out}")
@@ -199,7 +212,7 @@ def _run(
     write_html(game, out / "game.html")
     write_gif(game, out / "game.gif")
     write_report(out)
-    say(clock.summary(env.lineup.seconds))
+    say(clock.summary(taught))
     say(f"{out}: report.html, model.zip, pool, game.html, game.gif, game.jsonl, eval.json, progress.csv, tensorboard")
     return {"measured": measured}
 
@@ -257,7 +270,11 @@ def _measured(out: Path, up_to: int) -> list[dict[str, Any]]:
     path = out / "eval.json"
     if not path.exists():
         return []
-    return [entry for entry in json.loads(path.read_text())["measured"] if entry["steps"] <= up_to]
+    try:
+        entries = json.loads(path.read_text())["measured"]
+        return [{name: entry[name] for name in ("steps", *YARDSTICKS)} for entry in entries if entry["steps"] <= up_to]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is damaged ({error!r}): remove it, and go on without what was measured before") from error
 
 
 def _logger(out: Path, up_to: int) -> Logger:
@@ -265,8 +282,8 @@ def _logger(out: Path, up_to: int) -> Logger:
     path, temporary = out / "progress.csv", out / ".progress.csv"
     rows = []
     if path.exists():
-        with path.open(newline="") as file:
-            rows = [row for row in csv.DictReader(file) if float(row.get("time/total_timesteps") or "inf") <= up_to]
+        with path.open(newline="", encoding="utf-8", errors="replace") as file:
+            rows = [row for row in csv.DictReader(line.replace("\0", "") for line in file) if _is_row(row, up_to)]
     table = CSVOutputFormat(os.fspath(temporary))
     for row in rows:
         table.write(row, {})
@@ -274,16 +291,30 @@ def _logger(out: Path, up_to: int) -> Logger:
     return Logger(folder=os.fspath(out), output_formats=[table, TensorBoardOutputFormat(os.fspath(out / "tensorboard"))])
 
 
+def _is_row(row: dict[Any, Any], up_to: int) -> bool:
+    """Whether a line of progress.csv is whole, which the last of a crashed run need not be, and not later than these steps."""
+    try:
+        return (
+            None not in row
+            and all(value == "" or np.isfinite(float(value)) for value in row.values())
+            and (float(row["time/total_timesteps"]) <= up_to)
+        )
+    except (KeyError, TypeError, ValueError):
+        return False
+
+
 class Clock(BaseCallback):
     """Where the time goes, and the end of the time allowed. To be called after the callback that keeps snapshots."""
 
-    def __init__(self, self_play: SelfPlayCallback, seconds: float | None) -> None:
+    def __init__(self, self_play: SelfPlayCallback, env: CurryVecEnv, seconds: float | None) -> None:
         super().__init__()
-        self.self_play, self.seconds = self_play, seconds
+        self.self_play, self.env, self.seconds = self_play, env, seconds
         self.rollouts = self.updates = 0.0  # seconds
+        self._acted_before = 0.0  # of opponents, before learning began
 
     def _on_training_start(self) -> None:
         self._started = self._since = self._now()  # the latter is the last start or end of a rollout
+        self._acted_before = self.env.lineup.seconds
 
     def _on_rollout_start(self) -> None:
         self.updates += self._lap()
@@ -303,19 +334,21 @@ class Clock(BaseCallback):
         """A clock in seconds that stands still while a snapshot is kept and measured."""
         return time.perf_counter() - self.self_play.seconds
 
-    def summary(self, opponents: float) -> str:
+    def summary(self, taught: float) -> str:
         """A line on it.
 
         Args:
-            opponents: seconds that opponents took to act, which are part of the rollouts.
+            taught: seconds that imitation took.
         """
+        opponents = self.env.lineup.seconds - self._acted_before if self.rollouts else 0.0
         parts = {
+            "imitation": taught,
             "PPO's updates": self.updates,
             "opponents": opponents,
-            "the rest of the rollouts": self.rollouts - opponents,
+            "the rest of the rollouts": max(self.rollouts - opponents, 0.0),
             "snapshots and measuring": self.self_play.seconds,
         }
-        total = sum(parts.values())
+        total = max(sum(parts.values()), 1e-9)
         return f"{total:.0f} s of training: " + ", ".join(f"{name} {part / total:.0%}" for name, part in parts.items())
 
 

@@ -665,8 +665,8 @@ def test_bad_options(sit):
         Session(table, seed=-1)
     with pytest.raises(ValueError, match="rules must be one of 'classic', 'battlesnake', 'hungry_geese', got 'chess'"):
         preset("chess")
-    with pytest.raises(ValueError, match="there is no champion yet"):
-        seat_people(Rules(), 1, ["champion"])
+    with pytest.raises(ValueError, match=r"'champion' sees .* which is no encoding of a 7x7 board"):
+        Table(Rules(width=7, height=7), seat_people(Rules(width=7, height=7), 1, ["champion"]))
     with pytest.raises(ValueError, match="humans must be 1 or 2, got 0"):
         seat_people(Rules(), 0, ["greedy"])
     with pytest.raises(ValueError, match="2 people need as many snakes, got 1"):

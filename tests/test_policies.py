@@ -158,6 +158,13 @@ def test_a_missing_checkpoint_says_where_it_looked(tmp_path):
         resolve("gone.zip", **WORLD)
 
 
+def test_a_device_that_is_not_there_is_told(trained):
+    model, path = trained("ppo")
+    for source in (path, model):
+        with pytest.raises(ValueError, match="there is no device 'bogus' here: "):
+            PolicyOpponent(source, device="bogus")
+
+
 @pytest.mark.parametrize("kind", ["text", "empty", "cut", "foreign", "list"])
 def test_a_file_that_is_no_checkpoint_is_refused(trained, tmp_path, kind):
     path = tmp_path / "x.zip"

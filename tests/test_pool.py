@@ -2,6 +2,7 @@
 
 import gc
 import json
+import math
 import os
 import signal
 import subprocess
@@ -159,6 +160,25 @@ def test_a_manifest_of_anything_else_is_refused(tmp_path, content):
         OpponentPool(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("entry", "learner", "words"),
+    [
+        ({"step": "1"}, {}, "step '1' of member 'a'"),
+        ({"step": 1.5}, {}, "step 1.5 of member 'a'"),
+        ({"step": 1, "games": None}, {}, "games None"),
+        ({"step": 1, "score": math.nan}, {}, "score nan"),
+        ({"step": 1, "rating": {"mu": "x", "sigma": 1}}, {}, "mu 'x'"),
+        ({"step": 1}, [], r"learner \[\]"),
+        ({"step": 1}, "x", "learner 'x'"),
+    ],
+)
+def test_a_manifest_with_what_is_no_number_is_refused(tmp_path, entry, learner, words):
+    content = {"version": 1, "members": [{"name": "a", **entry}], "learner": learner}
+    (tmp_path / "manifest.json").write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=rf"manifest\.json is no manifest of an opponent pool \({words}"):
+        OpponentPool(tmp_path)
+
+
 def test_thinning_keeps_the_first_and_the_latest_and_spreads_the_rest(checkpoint, tmp_path):
     pool = OpponentPool(tmp_path, keep=5)
     pool.add_bot("greedy")
@@ -271,6 +291,28 @@ def test_leftovers_of_a_crash_are_ignored_and_removed_by_the_next_add(checkpoint
     added = pool.add(checkpoint, step=2)
     assert added.statistics is None  # those that lay there were of nobody
     assert files(tmp_path) == sorted(["manifest.json", "snapshot_1.zip", "snapshot_2.zip", *own])
+
+
+def test_snapshots_without_their_manifest_are_not_swept_away(checkpoint, tmp_path):
+    pool = OpponentPool(tmp_path)
+    for step in (1, 2):
+        pool.add(checkpoint, step=step)
+    manifest = (tmp_path / "manifest.json").rename(tmp_path / "manifest.bak")
+    before = files(tmp_path)
+    pool = OpponentPool(tmp_path)
+    for write in (lambda: pool.add(checkpoint, step=3), lambda: pool.add_bot("greedy"), pool.save):
+        with pytest.raises(ValueError, match=r"has snapshots but no manifest\.json: put that back, or give a new folder"):
+            write()
+    assert files(tmp_path) == before
+    manifest.rename(tmp_path / "manifest.json")
+    assert OpponentPool(tmp_path).add(checkpoint, step=3).step == 3
+
+
+def test_the_very_first_add_may_crash_before_there_is_a_manifest(checkpoint, tmp_path):
+    (tmp_path / "snapshot_1.zip").write_bytes(b"half")
+    pool = OpponentPool(tmp_path)
+    pool.add(checkpoint, step=2)
+    assert files(tmp_path) == ["manifest.json", "snapshot_2.zip"]
 
 
 WRITER = """

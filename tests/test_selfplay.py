@@ -20,6 +20,7 @@ from adapters.pool import OpponentPool
 from adapters.preprocessing import find_statistics
 from adapters.selfplay import LEARNER, SelfPlayCallback
 from adapters.specs import mixture
+from adapters.together import SharedGame
 
 torch.set_num_threads(1)
 
@@ -182,15 +183,19 @@ def weights(model: PPO) -> list[np.ndarray]:
     return [value.numpy() for value in model.policy.state_dict().values()]
 
 
-@pytest.mark.parametrize("learners", [1, 2])
-def test_a_stopped_run_that_goes_on_equals_one_that_never_stopped(tmp_path: Path, learners: int) -> None:
+@pytest.mark.parametrize(("learners", "normalize"), [(1, False), (2, False), (1, True)])
+def test_a_stopped_run_that_goes_on_equals_one_that_never_stopped(tmp_path: Path, learners: int, normalize: bool) -> None:
     def run(folder: Path, stops: list[int]) -> tuple[PPO, OpponentPool]:
         for stop in [*stops, 10_000]:
             pool = OpponentPool(folder, per="seat", max_active=2)
             env = small_env(learners=learners)
+            rows = env.rows
+            if normalize:
+                kept = pool.statistics(pool.latest) if pool.latest else None
+                env = VecNormalize.load(str(kept), env) if kept else VecNormalize(env)
             buffer: dict[str, Any] = {}
             if learners > 1:
-                buffer = {"rollout_buffer_class": ActiveRolloutBuffer, "rollout_buffer_kwargs": {"rows": env.rows}}
+                buffer = {"rollout_buffer_class": ActiveRolloutBuffer, "rollout_buffer_kwargs": {"rows": rows}}
             model = PPO("MlpPolicy", env, **buffer, **SETTINGS)
             if pool.latest is not None:
                 model = PPO.load(pool.path(pool.latest), env, device="cpu")
@@ -226,6 +231,11 @@ def test_bad_input(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is of a learner of 128 steps, this one has learned 0"):
         learner(env).learn(64, callback=SelfPlayCallback(pool, snapshot_every=64))
     env.close()
+    game = SharedGame(learners=["snake_0", "snake_1"], opponent="random", env_kwargs=SMALL, num_games=2)
+    models = {name: PPO("MlpPolicy", game.port(name), **SETTINGS) for name in game.learners}
+    with pytest.raises(ValueError, match=r"cannot change who plays in a SharedGame.*SharedGame\(opponent=pool\)"):
+        game.learn(models, 64, callbacks={"snake_0": SelfPlayCallback(OpponentPool(tmp_path / "other"), snapshot_every=9)})
+    game.close()
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """What a user writes for the opponents: words, frozen(...), mixture(...), lists and dicts of them."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,10 @@ import pytest
 import torch
 from stable_baselines3 import PPO
 
+from adapters import specs
 from adapters.opponents import PolicyOpponent, RandomOpponent, Source
-from adapters.specs import Mixture, frozen, mixture, resolve, resolve_seats
+from adapters.pool import OpponentPool
+from adapters.specs import Mixture, frozen, mixture, names_pool, resolve, resolve_seats
 from tests.toys import FOUR, VECTOR, WORLD, act
 
 
@@ -32,6 +35,37 @@ def test_words_for_a_bot(tmp_path, monkeypatch):
     assert isinstance(resolve("greedy", **WORLD), RandomOpponent)
     with pytest.raises(ValueError, match=r"unknown bot 'gready': there are greedy, random .*path would end in \.zip"):
         resolve("gready", **WORLD)
+
+
+def test_a_word_for_a_bot_never_means_what_lies_in_the_current_directory(trained, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("greedy.zip", "random", "champion.zip"):
+        shutil.copyfile(trained("ppo")[1], name)
+    OpponentPool("survivor").add_bot("greedy")
+    bot, dotted, zipped, path = seats(["greedy", "./greedy", "greedy.zip", Path("greedy")], num_enemies=4)
+    assert isinstance(bot, RandomOpponent)
+    assert isinstance(seats("random")[0], RandomOpponent)
+    assert isinstance(zipped, PolicyOpponent)
+    assert dotted is zipped is path
+    assert resolve(Path("greedy"), **WORLD).name == f".{os.sep}greedy"
+    monkeypatch.setattr(specs, "CHAMPION", tmp_path / "ours.zip")
+    for champion in ("champion", frozen("champion")):
+        with pytest.raises(FileNotFoundError, match=r"ours\.zip"):
+            seats(champion)
+    assert seats(frozen("champion.zip", name="mine"))[0].name == "mine"
+    assert not names_pool("survivor")
+    assert names_pool("./survivor")
+    with pytest.raises(TypeError, match=r"frozen\(\) takes the path .*, got str: 'greedy'"):
+        frozen("greedy")
+
+
+def test_the_folder_of_a_run_is_told_from_that_of_its_pool(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    OpponentPool("runs/x/pool").add_bot("greedy")
+    monkeypatch.chdir("runs")
+    for spec in ("x", f".{os.sep}x", Path("x")):
+        with pytest.raises(ValueError, match=r"x' is a folder, but no pool: did you mean x.pool\?"):
+            seats(spec)
 
 
 def test_live_models_policies_and_opponents(trained):

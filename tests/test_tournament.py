@@ -84,14 +84,17 @@ RELATIVE = {"actions": "relative"}
 
 def by_hand() -> Standings:
     """Three games on three seats among a, b and c; in the last b sits twice."""
-    played = Played(
+    return Standings(["a", "b", "c"], ["runs/a.zip", "b", "c"], by_hand_played())
+
+
+def by_hand_played() -> Played:
+    return Played(
         players=np.array([[0, 1, 2], [2, 0, 1], [1, 1, 0]]),
         ranks=np.array([[1, 2, 2], [3, 1, 1], [1, 3, 2]]),
         turns=np.array([[9, 4, 4], [1, 8, 8], [6, 2, 5]]),
         lengths=np.array([[5, 3, 3], [3, 6, 7], [4, 3, 5]], np.float64),
         causes=np.array([[None, "wall", "self"], ["wall", None, None], [None, "wall", "head"]], np.object_),
     )
-    return Standings(["a", "b", "c"], ["runs/a.zip", "b", "c"], played)
 
 
 # Who sits where
@@ -231,6 +234,20 @@ def test_the_table_shows_intervals_and_what_short_names_stand_for() -> None:
     assert "wall 50%" in text
 
 
+def test_names_with_brackets_are_shown_as_they_are() -> None:
+    standings = Standings(["[red]a", "b [/x]", "c"], ["runs/[bold]a.zip", "b [/x]", "c"], by_hand_played())
+    console = Console(width=100, record=True, file=io.StringIO())
+    console.print(standings.table())
+    text = console.export_text()
+    assert "[red]a = runs/[bold]a.zip" in text
+    assert "b [/x]" in text
+
+
+def test_a_name_that_nobody_has_is_told_with_those_there_are() -> None:
+    with pytest.raises(KeyError, match="no player is called 'nobody': there are a, b, c"):
+        by_hand()["nobody"]
+
+
 @pytest.mark.parametrize("names", [["a", "b"], [f"runs/pool/snapshot_{i}000000.zip" for i in range(20)]])
 def test_the_plot_is_a_png_of_sensible_size(names: list[str], tmp_path: Path) -> None:
     line_ups = draw_line_ups(len(names), 4, 30, np.random.default_rng(0))
@@ -294,6 +311,19 @@ def test_checkpoints_pools_and_bots_play_together(tmp_path: Path) -> None:
     assert {"survivor", "greedy"} == set(standings.names[:2])
     alone = tournament(frozen(pool, deterministic=True), games=2, env_kwargs=duel, device="cpu")
     assert set(alone.names) == {"greedy", "snapshot_0", "snapshot_1000"}
+
+
+def test_a_checkpoint_and_a_bot_of_one_name_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from stable_baselines3 import PPO
+
+    monkeypatch.chdir(tmp_path)
+    duel = {"num_snakes": 2, "observation": "egocentric", "actions": "relative"}
+    env = make_sb3_env("random", num_games=1, env_kwargs=duel)
+    PPO("MlpPolicy", env, n_steps=8, batch_size=8, seed=0, device="cpu").save("greedy.zip")
+    env.close()
+    standings = tournament(["greedy", "greedy.zip"], games=20, env_kwargs=duel, device="cpu")
+    assert {one.name: one.player for one in standings.standings} == {"greedy 1": "greedy", "greedy 2": "greedy.zip"}
+    assert standings["greedy 1"].win_rate > 0.5  # the bot
 
 
 # Any parallel environment
@@ -372,6 +402,9 @@ def test_workers_play_the_same_games() -> None:
         (["greedy", "genius"], {}, "genius"),
         (["greedy", mixture({"greedy": 1})], {}, "not one player"),
         (["greedy", "random"], {"games": 0}, "games must be >= 1"),
+        (["greedy", "random"], {"games": 2.5}, "games must be >= 1 and a whole number, got 2.5"),
+        (["greedy", "random"], {"env_kwargs": {"num_snakes": 1}}, "at least two seats, got 1"),
+        (["random", stay(2)], {"env": Staying, "env_kwargs": {"agents": 1}}, "at least two seats, got 1"),
         (["greedy", "random"], {"placement": "beauty"}, "placement must be"),
         (["greedy", "random"], {"num_workers": 2}, "without workers"),
         (["greedy", "random"], {"env": Staying, "replays": "folder"}, "replays are of the snake"),

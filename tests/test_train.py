@@ -104,11 +104,11 @@ def test_who_plays_the_enemy_seats(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert bot == "greedy"
 
 
-@pytest.mark.parametrize("learners", [2, "all"])
+@pytest.mark.parametrize("learners", [2, 4, "all"])
 def test_several_snakes_learn(tmp_path: Path, learners: int | str) -> None:
     result = train(tmp_path, dataclasses.replace(TINY, learners=learners, steps=512), quiet)
     assert result["measured"][-1]["steps"] == 512
-    assert PPO.load(tmp_path / "model.zip").n_envs == 4 * (4 if learners == "all" else 2)
+    assert PPO.load(tmp_path / "model.zip").n_envs == 4 * (4 if learners == "all" else int(learners))
 
 
 @pytest.mark.parametrize("rules", ["battlesnake", "hungry_geese"])
@@ -218,15 +218,69 @@ def test_sigkill_twice_and_resume(tmp_path: Path) -> None:
 
 
 def test_a_folder_holds_one_run(tmp_path: Path) -> None:
-    train(tmp_path, dataclasses.replace(TINY, steps=64), quiet)
-    with pytest.raises(ValueError, match="holds a run already: go on with it by --resume"):
+    said: list[str] = []
+    result = train(tmp_path, dataclasses.replace(TINY, steps=64), quiet)
+    with pytest.raises(ValueError, match=r"holds a run already \(config.json, pool, model.zip\): go on with it by --resume"):
         train(tmp_path, TINY, quiet)
-    with pytest.raises(ValueError, match="has learned 64 steps already: give it more with --steps"):
-        resume(tmp_path, say=quiet)
     with pytest.raises(ValueError, match="holds no run to resume"):
         resume(tmp_path / "nowhere", say=quiet)
+    for name in ("model.zip", "report.html", "game.jsonl"):  # as if it had been killed while it was writing these
+        (tmp_path / name).unlink()
+    assert resume(tmp_path, say=said.append) == result
+    assert said[0] == "all 64 steps are done; --steps gives it more"
+    assert all((tmp_path / name).exists() for name in ("model.zip", "report.html", "game.jsonl"))
     assert resume(tmp_path, steps=128, say=quiet)["measured"][-1]["steps"] == 128
     assert Recipe.load(tmp_path / "config.json").steps == 128
+    (tmp_path / "config.json").unlink()
+    with pytest.raises(ValueError, match=r"holds a run already \(pool, model.zip\)"):
+        train(tmp_path, TINY, quiet)
+
+
+def test_damaged_files_of_a_run_are_named_or_mended(tmp_path: Path) -> None:
+    train(tmp_path, dataclasses.replace(TINY, steps=128), quiet)
+    with (tmp_path / "progress.csv").open("a") as file:
+        file.write("1,2\0\0\n\0\0\0")
+    resume(tmp_path, steps=192, say=quiet)
+    with (tmp_path / "progress.csv").open() as file:
+        assert [int(row["time/total_timesteps"]) for row in csv.DictReader(file)] == [64, 128, 192]
+    for text in ("{}", '{"measured": [{"steps": 1}]}', '{"measured": [{"st'):
+        (tmp_path / "eval.json").write_text(text)
+        with pytest.raises(ValueError, match=r"eval\.json is damaged"):
+            resume(tmp_path, steps=256, say=quiet)
+    (tmp_path / "eval.json").unlink()
+    snapshot = OpponentPool(tmp_path / "pool").path(OpponentPool(tmp_path / "pool").latest)
+    snapshot.write_bytes(snapshot.read_bytes()[:100])
+    with pytest.raises(ValueError, match=r"the last snapshot of the run in .* cannot be loaded"):
+        resume(tmp_path, steps=256, say=quiet)
+
+
+def test_ctrl_c_while_it_is_taught_keeps_what_was_taught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = dataclasses.replace(TINY, steps=64, teacher="greedy", teacher_steps=256)
+    said: list[str] = []
+    lessons = training.imitate
+
+    def interrupted(*args: Any, **kwargs: Any) -> None:
+        lessons(*args, **kwargs)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "imitate", interrupted)
+        train(tmp_path, recipe, said.append)
+    assert f"interrupted after 0 steps; go on with --resume {tmp_path}" in said
+    taught = PPO.load(tmp_path / "model.zip").policy.state_dict()
+    assert resume(tmp_path, say=quiet)["measured"][-1]["steps"] == 64
+    first = PPO.load(tmp_path / "pool" / "snapshot_0.zip").policy.state_dict()
+    assert all(one.equal(other) for one, other in zip(taught.values(), first.values(), strict=True))
+
+
+def test_where_the_time_went_adds_up(tmp_path: Path) -> None:
+    said: list[str] = []
+    train(tmp_path, dataclasses.replace(TINY, steps=64, teacher="greedy", teacher_steps=256), said.append)
+    shares = {name: int(share) for name, share in re.findall(r"([A-Za-z' ]+) (\d+)%", said[-2])}
+    assert {name.strip() for name in shares} == {
+        "imitation", "PPO's updates", "opponents", "the rest of the rollouts", "snapshots and measuring",
+    }  # fmt: skip
+    assert 97 <= sum(shares.values()) <= 103
 
 
 def test_the_teacher_comes_first_and_once(tmp_path: Path) -> None:
@@ -251,13 +305,26 @@ def test_minutes_end_the_learning(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"games": 0}, "games must be a whole number >= 1, got 0"),
-        ({"games": "8"}, "games must be a whole number >= 1, got '8'"),
-        ({"minutes": 0}, "minutes must be above 0, got 0"),
+        ({"games": 0}, "games must be a whole number from 1, got 0"),
+        ({"games": "8"}, "games must be a whole number from 1, got '8'"),
+        ({"minutes": 0}, "minutes must be a number from 1e-09, got 0"),
         ({"learners": "both"}, "learners must be a number >= 1 or \"all\", got 'both'"),
         ({"rules": "chess"}, "rules must be one of"),
         ({"width": 1}, "width must be"),
         ({"rewards": {"fod": 1}}, "fod"),
+        ({"rewards": None}, "rewards must have a number for each name, got None"),
+        ({"opponent": 5}, "opponent must have a number for each name, got 5"),
+        ({"opponent": {"self": "2"}}, "opponent must have a number for each name"),
+        ({"opponent": {"self": -1}}, "opponent must have a number for each name"),
+        ({"teacher_steps": "x"}, "teacher_steps must be a whole number from 0, got 'x'"),
+        ({"learning_rate": "a"}, "learning_rate must be a number from 1e-12 to 1.0, got 'a'"),
+        ({"gamma": 7}, "gamma must be a number from 0.0 to 1.0, got 7"),
+        ({"ent_coef": None}, "ent_coef must be a number from 0.0, got None"),
+        ({"seed": 2**40}, "seed must be a whole number from 0 to 4,294,967,295, got 1099511627776"),
+        ({"seed": 1.5}, "seed must be a whole number"),
+        ({"learners": True}, "learners must be a number >= 1"),
+        ({"batch_size": 1}, "batch_size must be a whole number from 2, got 1"),
+        ({"rollout": 1}, "rollout must be a whole number from 2, got 1"),
     ],
 )
 def test_a_recipe_checks_itself(change: dict[str, Any], text: str) -> None:
@@ -304,13 +371,15 @@ def test_ctrl_c_waits_until_a_checkpoint_is_there(tmp_path: Path) -> None:
         (["--opponent", "missing.zip"], "no checkpoint at 'missing.zip'"),
         (["--opponent", "greddy"], "did you mean 'greedy'?"),
         (["--opponent", "self=2", "--opponent", "greddy=1"], "did you mean 'greedy'?"),
-        (["--steps", "0"], "steps must be a whole number >= 1, got 0"),
-        (["--games", "0"], "games must be a whole number >= 1, got 0"),
+        (["--steps", "0"], "steps must be a whole number from 1, got 0"),
+        (["--games", "0"], "games must be a whole number from 1, got 0"),
         (["--learners", "some"], "learners must be a number >= 1"),
-        (["--learners", "5"], "learners must be"),
+        (["--learners", "5"], "learners must be from 0 to 4"),
         (["--teacher", "nobody"], "nobody"),
-        (["--teacher-steps", "-1"], "teacher_steps must be >= 0, got -1"),
+        (["--teacher-steps", "-1"], "teacher_steps must be a whole number from 0, got -1"),
         (["--config", "nowhere.json"], "nowhere.json"),
+        (["--learners", "all", "--opponent", "greedy"], "--opponent has no seat where --learners all leaves none"),
+        (["--seed", "-1"], "seed must be a whole number from 0"),
         (["--resume", "nowhere", "--games", "8"], "only --steps and --minutes go with --resume"),
         (["--device", "banana"], "banana"),
     ],
