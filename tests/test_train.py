@@ -205,7 +205,7 @@ def test_sigkill_twice_and_resume(tmp_path: Path) -> None:
     assert games > 0
     assert pool.learner["steps"] == reached[-1]
     done = subprocess.run(
-        [*command, "train", "--resume", str(tmp_path / "run"), "--steps", str(reached[-1] + 1024)],
+        [*command, "--resume", run, "--steps", str(reached[-1] + 1024)],
         capture_output=True,
         text=True,
     )
