@@ -16,6 +16,7 @@ from rich.markup import escape
 
 from adapters.recipe import QUICK, Recipe, parse_opponent
 from snake_pz.bots import BOTS
+from snake_pz.files import check_writable
 
 app = typer.Typer(help="Multi-snake for PettingZoo, self-play for Stable-Baselines3.", no_args_is_help=True)
 bench_app = typer.Typer(help="Measure this machine.", no_args_is_help=True)
@@ -178,6 +179,9 @@ def watch(
             raise ValueError(f"fps must be above 0, got {fps}")
         if mp4:
             export.check_mp4()
+        for path in (record, html, gif, mp4):
+            if path is not None:
+                check_writable(path)
         if players:
             from adapters.evaluate import record_game
             from adapters.people import preset
@@ -232,6 +236,10 @@ def tournament(
     from adapters.tournament import tournament as play_tournament
 
     with _clear_errors():
+        printed = json == Path("-")
+        for path in (None if printed else json, csv, plot):
+            if path is not None:
+                check_writable(path)
         standings = play_tournament(
             players,
             games=games,
@@ -242,7 +250,6 @@ def tournament(
             progress=True,
             replays=replays,
         )
-        printed = json == Path("-")
         if printed:
             typer.echo(standings.json(), nl=False)
         else:
