@@ -18,6 +18,7 @@ from rich.table import Table
 from adapters.opponents import PolicyOpponent
 from adapters.sb3 import make_sb3_env
 from adapters.specs import mixture
+from adapters.tuning import tune_process
 from snake_pz import Rules, SnakeEngine, snake_v0
 from snake_pz.rules import Battlesnake
 
@@ -268,9 +269,7 @@ def bench_learners(seconds: float = 10.0, num_games: int = 64) -> Table:
     Returns:
         A table: samples collected per second, samples learnt from per second of the whole loop, and their ratios.
     """
-    import torch
-
-    torch.set_num_threads(1)
+    tune_process()
     with TemporaryDirectory() as folder:
         paths = _fresh_checkpoints(Path(folder), TRAINED_ON, 3)
         one, every = "one learner, three checkpoints", "one policy in all four seats"

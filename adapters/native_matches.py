@@ -77,6 +77,7 @@ class NativeMatches:
         for game, seed in enumerate(seeds):
             if seed is not None:
                 self._row_seeds[game], self._started[game] = seed, 0
+        self._written.clear()
         reset_infos = self._restart(np.arange(self.num_games))
         nothing = np.zeros(self._active.shape, np.bool_)
         observations = self.observations(self._env.observation)
@@ -123,7 +124,6 @@ class NativeMatches:
                 infos[game, seat] = self._final_info(game, seat)
             if over.any():
                 reset_infos = self._restart(np.flatnonzero(over))
-                observations = self.observations(self._env.observation)
         return Turn(
             observations=observations,
             rewards=rewards,
@@ -253,7 +253,9 @@ class NativeMatches:
         self._slots = self._seating + self.seats * np.arange(self.num_games)[:, None]
         self._engine.reset(games, seeds)
         self._active[games] = True
-        self._written.clear()
+        for observation, written in self._written.items():  # of this turn, and nobody has it yet
+            buffer = self._engine.observe(observation, self._buffers[observation], games)
+            written[games] = buffer[games[:, None], self._seating[games]]
         return infos
 
     def _final_info(self, game: int, seat: int) -> dict[str, Any]:

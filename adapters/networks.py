@@ -93,7 +93,7 @@ class Outlook(nn.Module):
         turns: how far to look; the view is cut to 2 * turns + 1 cells a side.
 
     Raises:
-        ValueError: above 14 turns, which no integer here can hold.
+        ValueError: above 11 turns: the floats that a row is packed with are exact for 24 cells.
     """
 
     bits: torch.Tensor
@@ -102,8 +102,8 @@ class Outlook(nn.Module):
 
     def __init__(self, turns: int = 7) -> None:
         super().__init__()
-        if not 1 <= turns <= 14:
-            raise ValueError(f"turns must be from 1 to 14, got {turns}")
+        if not 1 <= turns <= 11:
+            raise ValueError(f"turns must be from 1 to 11, got {turns}")
         self.turns, self.side = turns, 2 * turns + 1
         self.width = 2 * 6 * turns + 6
         self._dtype = torch.int16 if self.side < 16 else torch.int32
@@ -115,48 +115,49 @@ class Outlook(nn.Module):
     @torch.no_grad()
     def forward(self, view: torch.Tensor) -> torch.Tensor:
         """(B, 6, S, S) levels from 0 to 1 -> (B, width), mostly from 0 to 1."""
-        centre, half = view.shape[-1] // 2, self.turns
+        centre, half, turns, side, batch = view.shape[-1] // 2, self.turns, self.turns, self.side, len(view)
         inside = slice(centre - half, centre + half + 1)
-        own, others, heads, food, walls = view[:, :5, inside, inside].transpose(0, 1).contiguous()
-        taken = torch.maximum(torch.maximum(own, others), (walls > 0.99).float())
-        free = self._pack(taken <= self.free_by)  # (turns, B, side)
-        food = self._pack(food > 0.5)
+        # Rows first and the batch last: then a step up or down moves whole blocks of memory.
+        own, others, heads, food, walls = view[:, :5, inside, inside].permute(1, 2, 0, 3)
+        taken = torch.maximum(torch.maximum(own, others), walls.floor()).contiguous()  # hazards are below 1
+        cells = self.bits.new_empty(turns + 3, side, batch, side)
+        torch.le(taken, self.free_by, out=cells[:turns])
+        for number, (plane, level) in enumerate(((food, 0.5), (heads, 0.75), (heads, 0.25)), turns):
+            torch.gt(plane, level, out=cells[number])
+        *free, food, long_heads, all_heads = (cells @ self.bits).to(self._dtype)  # (side, B) each
         # What has been reached: by us after each of the three moves, before others; the same, others or not; by heads of
         # snakes as long or longer; by shorter ones.
-        reached = torch.zeros(8, len(view), self.side, dtype=self._dtype, device=view.device)
+        reached = torch.zeros(side, 8, batch, dtype=self._dtype, device=view.device)
         longer, shorter = 6, 7
-        reached[longer], reached[shorter] = self._pack(heads > 0.75), self._pack((heads > 0.25) & (heads < 0.75))
-        ours = torch.empty(self.turns, 6, len(view), self.side, dtype=self._dtype, device=view.device)
-        for turn in range(self.turns):
+        reached[:, longer], reached[:, shorter] = long_heads, all_heads & ~long_heads
+        ours = torch.empty(turns, side, 6, batch, dtype=self._dtype, device=view.device)
+        for turn in range(turns):
             wider = (reached << 1) | (reached >> 1) | reached
-            wider[:, :, 1:] |= reached[:, :, :-1]
-            wider[:, :, :-1] |= reached[:, :, 1:]
+            wider[1:] |= reached[:-1]
+            wider[:-1] |= reached[1:]
             if turn == 0:
-                wider[0:6:3, :, half] = 1 << (half - 1)
-                wider[1:6:3, :, half - 1] = 1 << half
-                wider[2:6:3, :, half] = 1 << (half + 1)
-                meets = (wider[3:6] & free[0] & wider[longer:, None]) != 0  # (longer or shorter, move, B, side)
-            wider &= free[turn]
+                wider[half, 0:6:3] = 1 << (half - 1)
+                wider[half - 1, 1:6:3] = 1 << half
+                wider[half, 2:6:3] = 1 << (half + 1)
+                ways = wider[:, 3:6] & free[0][:, None]
+                meets = [(ways & wider[:, None, who]).amax(0) for who in (longer, shorter)]
+            wider &= free[turn][:, None]
             if turn > 0:
-                wider[:3] &= ~(wider[longer] | reached[shorter])
-            ours[turn], reached = wider[:6], wider
-        fed = ((ours & food) != 0).any(-1)
-        parts = [_count_bits(ours).sum(-1) * self.scale, fed.float(), meets.any(-1).float()]
-        return torch.cat([part.flatten(0, 1) for part in parts]).t()
-
-    def _pack(self, mask: torch.Tensor) -> torch.Tensor:
-        """(..., side) of booleans -> (...) of integers."""
-        packed: torch.Tensor = (mask.float() @ self.bits).to(self._dtype)
-        return packed
+                wider[:, :3] &= ~(wider[:, longer] | reached[:, shorter])[:, None]
+            ours[turn], reached = wider[:, :6], wider
+        counts = _count_bits(ours).sum(1, dtype=self._dtype) * self.scale
+        fed = (ours & food[:, None]).amax(1).clamp(max=1)
+        return torch.cat([counts.flatten(0, 1), fed.flatten(0, 1), torch.cat(meets).clamp(max=1)]).t()
 
 
 def _count_bits(numbers: torch.Tensor) -> torch.Tensor:
-    """How many bits of each non-negative integer are set, as floats."""
-    numbers = numbers - ((numbers >> 1) & 0x55555555)
-    numbers = (numbers & 0x33333333) + ((numbers >> 2) & 0x33333333)
-    numbers = (numbers + (numbers >> 4)) & 0x0F0F0F0F
-    numbers = numbers + (numbers >> 8)
-    return ((numbers + (numbers >> 16)) & 0x3F).float()
+    """How many bits of each non-negative integer are set."""
+    numbers = numbers - (numbers >> 1).bitwise_and_(0x55555555)
+    numbers = (numbers & 0x33333333).add_((numbers >> 2).bitwise_and_(0x33333333))
+    numbers.add_(numbers >> 4).bitwise_and_(0x0F0F0F0F)
+    for step in (8, 16) if numbers.dtype == torch.int32 else (8,):
+        numbers.add_(numbers >> step)
+    return numbers.bitwise_and_(0x3F)
 
 
 class SnakeNet(BaseFeaturesExtractor):

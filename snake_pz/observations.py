@@ -195,92 +195,95 @@ def _write_board(s: Any, r: Any, rows: Any, out: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _put(out: Any, e: Any, v: Any, plane: Any, frame: Any, cell: Any, level: Any) -> None:
-    """Set a board cell on a plane that is centred on a head and turned by its heading; everywhere it recurs on a torus.
-
-    `frame` is (board width, height, whether it wraps, x and y of the head, heading).
-    """
-    width, height, wrap, head_x, head_y, heading = frame
-    centre = out.shape[3] // 2
-    first_x, first_y = cell % width - head_x, cell // width - head_y
-    step_x, step_y = 2 * out.shape[3], 2 * out.shape[3]
-    if wrap:
-        step_x, step_y = width, height
-        first_x -= (first_x + centre) // width * width
-        first_y -= (first_y + centre) // height * height
-    for dy in range(first_y, centre + 1, step_y):
-        for dx in range(first_x, centre + 1, step_x):
-            if heading == 0:
-                x, y = dx, dy
-            elif heading == 1:
-                x, y = dy, -dx
-            elif heading == 2:
-                x, y = -dx, -dy
-            else:
-                x, y = -dy, dx
-            if -centre <= x <= centre and -centre <= y <= centre:
-                out[e, v, plane, centre + y, centre + x] = level
-
-
-@njit(cache=True, nogil=True)
 def _write_egocentric(s: Any, r: Any, rows: Any, out: Any) -> None:
     alive, died, body, heads, length, food = s.alive, s.just_died, s.body, s.head, s.length, s.food
     snakes, ring_mask = alive.shape[1], body.shape[2] - 1
     side = out.shape[3]
-    centre = side // 2
+    centre, middle = side // 2, side * side // 2
     flat = out.reshape(out.shape[0], snakes, out.shape[2], side * side)
+    # What is on the board: a row for the body of each snake, for the heads that a viewer sees, for food and for hazards.
+    kinds, others, fed, hazards = snakes + 3, snakes, snakes + 1, snakes + 2
+    planes = np.ones(kinds, np.int64)
+    planes[others], planes[fed], planes[hazards] = 2, 3, 4
+    cells = np.empty((kinds, max(food.shape[1], body.shape[2])), np.int64)
+    levels = np.empty(cells.shape, np.uint8)
+    counts = np.empty(kinds, np.int64)
     for e in rows:
+        counts[:] = 0
+        for j in range(snakes):
+            if not (alive[e, j] or died[e, j]):
+                continue
+            for k in range(length[e, j] - 1, -1, -1):  # tail first: where segments lie on each other the last to leave counts
+                cell = np.int64(body[e, j, (heads[e, j] - k) & ring_mask])
+                if cell >= 0:
+                    cells[j, counts[j]], levels[j, counts[j]] = cell, min((length[e, j] - k) * TTL_STEP, 255)
+                    counts[j] += 1
+        left = s.food_count[e]
+        for cell in range(food.shape[1]):
+            if left <= 0:
+                break
+            if food[e, cell] > 0:
+                left -= food[e, cell]
+                cells[fed, counts[fed]], levels[fed, counts[fed]] = cell, 255
+                counts[fed] += 1
+        if r.hazard_damage != 0:
+            for cell in range(food.shape[1]):
+                if s.hazard[e, cell] > 0:
+                    level = min(64 * np.int64(s.hazard[e, cell]), 192)
+                    cells[hazards, counts[hazards]], levels[hazards, counts[hazards]] = cell, level
+                    counts[hazards] += 1
         for v in range(snakes):
             if not (alive[e, v] or died[e, v]):
                 continue
             heading = max(np.int64(s.heading[e, v]), 0)
-            head = np.int64(body[e, v, heads[e, v]])
-            if head >= 0:
-                head_x, head_y = head % r.width, head // r.width
+            at = np.int64(body[e, v, heads[e, v]])
+            if at >= 0:
+                head_x, head_y = at % r.width, at // r.width
             else:  # outside: a step beyond the cell it came from, which the ring still holds
                 behind = np.int64(body[e, v, (heads[e, v] - 1) & ring_mask])
                 head_x = behind % r.width + (1 if heading == 1 else (-1 if heading == 3 else 0))
                 head_y = behind // r.width + (1 if heading == 2 else (-1 if heading == 0 else 0))
-            frame = (r.width, r.height, r.wrap, head_x, head_y, heading)
-            left, right, top, bottom = -centre, centre, -centre, centre
-            if not r.wrap:  # the rectangle of the board, as it lies after turning; outside of it all is wall
-                left, right, top, bottom = -head_x, r.width - 1 - head_x, -head_y, r.height - 1 - head_y
-                if heading == 1:
-                    left, right, top, bottom = top, bottom, -right, -left
-                elif heading == 2:
-                    left, right, top, bottom = -right, -left, -bottom, -top
-                elif heading == 3:
-                    left, right, top, bottom = -bottom, -top, left, right
-            clock = _clock(r.uses_health, r.max_health, r.max_turns, s.health[e, v], s.turn[e])
-            for plane in range(6):
-                level = clock if plane == 5 else np.uint8(_WALL if plane == 4 else 0)
-                for place in range(side * side):
-                    flat[e, v, plane, place] = level
-            for y in range(max(top, -centre), min(bottom, centre) + 1):
-                for x in range(max(left, -centre), min(right, centre) + 1):
-                    out[e, v, 4, centre + y, centre + x] = 0
+            # How the board's right and down lie in the view, and the rectangle of the board, outside of which all is wall.
+            right, down = 1, side
+            first_x, last_x, first_y, last_y = -head_x, r.width - 1 - head_x, -head_y, r.height - 1 - head_y
+            if heading == 1:
+                right, down = -side, 1
+                first_x, last_x, first_y, last_y = first_y, last_y, -last_x, -first_x
+            elif heading == 2:
+                right, down = -1, -side
+                first_x, last_x, first_y, last_y = -last_x, -first_x, -last_y, -first_y
+            elif heading == 3:
+                right, down = side, -1
+                first_x, last_x, first_y, last_y = -last_y, -first_y, first_x, last_x
+            view = flat[e, v]
+            view[:4] = 0
+            view[4] = 0 if r.wrap else _WALL
+            view[5] = _clock(r.uses_health, r.max_health, r.max_turns, s.health[e, v], s.turn[e])
+            if not r.wrap:
+                for y in range(max(first_y, -centre), min(last_y, centre) + 1):
+                    for x in range(max(first_x, -centre), min(last_x, centre) + 1):
+                        out[e, v, 4, centre + y, centre + x] = 0
+            counts[others] = 0
             for j in range(snakes):
-                if not (alive[e, j] or (j == v and died[e, j])):
+                if j != v and alive[e, j]:
+                    cells[others, counts[others]] = body[e, j, heads[e, j]]
+                    levels[others, counts[others]] = _LONGER if length[e, j] >= length[e, v] else _SHORTER
+                    counts[others] += 1
+            for kind in range(kinds):
+                if kind < snakes and kind != v and not alive[e, kind]:
                     continue
-                long = length[e, j]
-                for k in range(long - 1, -1, -1):
-                    at = np.int64(body[e, j, (heads[e, j] - k) & ring_mask])
-                    if at < 0:
-                        continue
-                    _put(out, e, v, 0 if j == v else 1, frame, at, min((long - k) * TTL_STEP, 255))
-                    if k == 0 and j != v:
-                        _put(out, e, v, 2, frame, at, _LONGER if long >= length[e, v] else _SHORTER)
-            pieces = s.food_count[e]
-            for cell in range(food.shape[1]):
-                if pieces <= 0:
-                    break
-                if food[e, cell] > 0:
-                    pieces -= food[e, cell]
-                    _put(out, e, v, 3, frame, cell, 255)
-            if r.hazard_damage != 0:
-                for cell in range(food.shape[1]):
-                    if s.hazard[e, cell] > 0:
-                        _put(out, e, v, 4, frame, cell, min(64 * np.int64(s.hazard[e, cell]), 192))
+                plane = planes[kind] if kind != v else 0
+                for number in range(counts[kind]):
+                    level = levels[kind, number]
+                    row = np.int64(np.uint32(cells[kind, number]) // np.uint32(r.width))  # much quicker than with 64 bits
+                    x, y = cells[kind, number] - row * r.width - head_x, row - head_y
+                    if not r.wrap:
+                        if abs(x) <= centre and abs(y) <= centre:  # not so from a head that has left the board
+                            view[plane, middle + x * right + y * down] = level
+                    else:
+                        for dy in range(y - (y + centre) // r.height * r.height, centre + 1, r.height):  # wherever it recurs
+                            for dx in range(x - (x + centre) // r.width * r.width, centre + 1, r.width):
+                                view[plane, middle + dx * right + dy * down] = level
 
 
 _GREY_HAZARD, _GREY_FOOD, _GREY_OTHER, _GREY_SHORTER, _GREY_LONGER, _GREY_OWN, _GREY_HEAD = GREY_LEVELS.values()

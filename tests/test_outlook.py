@@ -75,6 +75,12 @@ def test_outlook_is_a_walk_over_the_view(rules, turns):
     np.testing.assert_allclose(found, [slow_outlook(view, turns) for view in seen], atol=1e-5)
 
 
+def test_outlook_loses_no_cell_of_the_widest_rows():
+    view = torch.zeros(1, 6, 77, 77)
+    view[0, 0] = torch.rand(77, 77, generator=torch.Generator().manual_seed(0)) < 0.3
+    np.testing.assert_allclose(Outlook(11)(view)[0], slow_outlook(view[0].numpy(), 11), atol=1e-5)
+
+
 def test_outlook_tells_the_dead_end_from_the_way_out():
     view = torch.zeros(1, 6, 21, 21)
     view[0, 4, 9, 8:13] = view[0, 4, 8:11, 8] = view[0, 4, 11, 8:10] = 1  # wall ahead, and a pocket of one cell on the left
@@ -106,8 +112,8 @@ def test_other_encodings_are_refused():
         SnakeNet(observations.observation_space(Rules(), "board"))
     with pytest.raises(ValueError, match="of one length"):
         SnakeNet(observations.observation_space(Rules(), "egocentric"), channels=(8,))
-    with pytest.raises(ValueError, match="from 1 to 14"):
-        Outlook(15)
+    with pytest.raises(ValueError, match="from 1 to 11"):
+        Outlook(12)
 
 
 def test_policy_kwargs_name_the_network_and_its_settings():
