@@ -214,9 +214,9 @@ def _write_egocentric(s: Any, r: Any, rows: Any, out: Any) -> None:
             if not (alive[e, j] or died[e, j]):
                 continue
             for k in range(length[e, j] - 1, -1, -1):  # tail first: where segments lie on each other the last to leave counts
-                cell = np.int64(body[e, j, (heads[e, j] - k) & ring_mask])
-                if cell >= 0:
-                    cells[j, counts[j]], levels[j, counts[j]] = cell, min((length[e, j] - k) * TTL_STEP, 255)
+                at = np.int64(body[e, j, (heads[e, j] - k) & ring_mask])
+                if at >= 0:
+                    cells[j, counts[j]], levels[j, counts[j]] = at, min((length[e, j] - k) * TTL_STEP, 255)
                     counts[j] += 1
         left = s.food_count[e]
         for cell in range(food.shape[1]):
@@ -229,8 +229,8 @@ def _write_egocentric(s: Any, r: Any, rows: Any, out: Any) -> None:
         if r.hazard_damage != 0:
             for cell in range(food.shape[1]):
                 if s.hazard[e, cell] > 0:
-                    level = min(64 * np.int64(s.hazard[e, cell]), 192)
-                    cells[hazards, counts[hazards]], levels[hazards, counts[hazards]] = cell, level
+                    cells[hazards, counts[hazards]] = cell
+                    levels[hazards, counts[hazards]] = min(64 * np.int64(s.hazard[e, cell]), 192)
                     counts[hazards] += 1
         for v in range(snakes):
             if not (alive[e, v] or died[e, v]):
