@@ -206,7 +206,7 @@ def _write_egocentric(s: Any, r: Any, rows: Any, out: Any) -> None:
     planes = np.ones(kinds, np.int64)
     planes[others], planes[fed], planes[hazards] = 2, 3, 4
     cells = np.empty((kinds, max(food.shape[1], body.shape[2])), np.int64)
-    levels = np.empty(cells.shape, np.uint8)
+    levels: Any = np.empty(cells.shape, np.uint8)
     counts = np.empty(kinds, np.int64)
     for e in rows:
         counts[:] = 0
