@@ -58,7 +58,7 @@ class Recipe:
         ValueError: a number out of its range, rules or rewards that there are not.
     """
 
-    steps: int = 2_600_000
+    steps: int = 3_000_000
     minutes: float | None = None
     games: int = 128
     learners: int | str = 1
@@ -197,6 +197,6 @@ def parse_opponent(words: Sequence[str]) -> str | Shares:
 
 
 QUICK = Recipe(
-    steps=400_000, teacher_steps=450_000, snapshot_every=100_000, measure_every=400_000, measure_games=200, seed=0
+    steps=500_000, teacher_steps=500_000, snapshot_every=100_000, measure_every=500_000, measure_games=200, seed=0
 )  # fmt: skip
 """At most three minutes on two cores."""
