@@ -113,7 +113,7 @@ class Standings:
             caption_justify="left",
         )
         table.add_column("", justify="right")
-        table.add_column("player", overflow="fold", min_width=8)
+        table.add_column("player", overflow="fold", min_width=min(max(map(len, self.names)), 16))
         for head in ("rating, 95 %", "wins", "placed", "games", "length" if snakes else "turns"):
             table.add_column(head, justify="right", no_wrap=True)
         if snakes:

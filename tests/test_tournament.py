@@ -243,6 +243,13 @@ def test_names_with_brackets_are_shown_as_they_are() -> None:
     assert "b [/x]" in text
 
 
+def test_the_table_breaks_no_bots_name_on_a_narrow_terminal() -> None:
+    console = Console(width=80, file=io.StringIO())
+    standings = Standings(["territorial", "b", "c"], ["territorial", "b", "c"], by_hand_played())
+    console.print(standings.table())
+    assert "territorial" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
 def test_a_name_that_nobody_has_is_told_with_those_there_are() -> None:
     with pytest.raises(KeyError, match="no player is called 'nobody': there are a, b, c"):
         by_hand()["nobody"]
