@@ -106,9 +106,17 @@ def train(
             raise ValueError("--config and --quick are two recipes: give one")
         recipe = QUICK if quick else Recipe.load(config) if config is not None else Recipe()
         recipe = dataclasses.replace(recipe, **changes)
-        if opponent and recipe.learners == "all":
-            raise ValueError("--opponent has no seat where --learners all leaves none: take fewer learners")
-        training.train(out or _next_free(Path("runs/snake")), recipe, _say)
+        if opponent and recipe.everyone_learns:
+            raise ValueError(
+                f"--opponent has no seat where all {recipe.num_snakes} snakes learn: take fewer --learners or more --snakes"
+            )
+        while True:
+            try:
+                training.train(out or _next_free(Path("runs/snake")), recipe, _say)
+                return
+            except training.FolderTakenError:
+                if out is not None:  # else another process was quicker, and the next one is tried
+                    raise
 
 
 def _say(line: str) -> None:
@@ -134,7 +142,7 @@ def play(
     height: Annotated[int | None, typer.Option(help="Cells in a column.")] = None,
     snakes: Annotated[int | None, typer.Option(help="Snakes, people included.")] = None,
     fps: Annotated[float, typer.Option(help="Turns per second; + and - change it.")] = 6,
-    seed: Annotated[int | None, typer.Option(help="Of the first game and its opponents.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of the first game and its opponents.")] = None,
     record: Annotated[Path | None, typer.Option(help="Keep the game here as a replay, later ones beside it.")] = None,
 ) -> None:
     """Play against bots and checkpoints, or against each other."""
@@ -158,7 +166,7 @@ def watch(
     width: Annotated[int | None, typer.Option(help="Cells in a row.")] = None,
     height: Annotated[int | None, typer.Option(help="Cells in a column.")] = None,
     max_cycles: Annotated[int, typer.Option(help="Turns after which that game is cut short.")] = 500,
-    seed: Annotated[int | None, typer.Option(help="Of that game and its players.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of that game and its players.")] = None,
     fps: Annotated[float, typer.Option(help="Turns per second.")] = 8,
     record: Annotated[Path | None, typer.Option(help="Write the replay, a few kilobytes.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page that plays it in any browser.")] = None,
@@ -217,7 +225,7 @@ def watch(
 def tournament(
     players: Annotated[list[str], typer.Argument(help=f"At least two, each {WHO} or a pool.")],
     games: Annotated[int, typer.Option(help="How many to play.")] = 2000,
-    seed: Annotated[int, typer.Option(help="Of games, line-ups and players.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of games, line-ups and players.")] = 0,
     rules: Annotated[str, typer.Option(help="classic, battlesnake or hungry_geese.")] = "classic",
     width: Annotated[int | None, typer.Option(help="Cells in a row.")] = None,
     height: Annotated[int | None, typer.Option(help="Cells in a column.")] = None,

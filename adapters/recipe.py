@@ -118,6 +118,17 @@ class Recipe:
             "rewards": RewardWeights(**self.rewards),
         }
 
+    @property
+    def num_snakes(self) -> int:
+        """On the board, as the rules say it where the recipe does not."""
+        snakes: int = self.env_kwargs()["rules"].num_snakes
+        return snakes
+
+    @property
+    def everyone_learns(self) -> bool:
+        """Whether no snake is left for an opponent."""
+        return self.learners in ("all", self.num_snakes)
+
     def seeded(self) -> Recipe:
         """The same with a seed that stands."""
         if self.seed is not None:
@@ -139,7 +150,7 @@ class Recipe:
         """
         try:
             settings = json.loads(path.read_text())
-        except json.JSONDecodeError as error:
+        except ValueError as error:  # no JSON, or no text
             raise ValueError(f"{path} is no recipe: expected the JSON of a config.json, got {error}") from error
         known = [field.name for field in dataclasses.fields(cls)]
         if not isinstance(settings, dict) or (set(settings) - set(known)):
@@ -182,13 +193,15 @@ def parse_opponent(words: Sequence[str]) -> str | Shares:
     """A recipe's opponent from the words of a command line: one name, or NAME=SHARE each (a share is 1 if not given).
 
     Raises:
-        ValueError: a share that is no number.
+        ValueError: a share that is no number, or the same name twice.
     """
     if len(words) == 1 and "=" not in words[0]:
         return words[0]
-    shares = {}
+    shares: dict[str, float] = {}
     for word in words:
         name, _, share = word.rpartition("=") if "=" in word else (word, "", "1")
+        if name in shares:
+            raise ValueError(f"each opponent of a mixture is named once, got {name!r} twice")
         try:
             shares[name] = float(share)
         except ValueError as error:

@@ -72,12 +72,7 @@ def write_report(run: Path) -> Path:
     if pool.members:
         parts += ["<h2>The pool</h2>", _pool_table(pool)]
     if (run / "game.jsonl").exists():
-        game = Replay.load(run / "game.jsonl")
-        parts += [
-            "<h2>A game</h2>",
-            '<p>After the training, against the bots. By itself: <a href="game.html">game.html</a>.</p>',
-            game._repr_html_(),
-        ]
+        parts += ["<h2>A game</h2>", *_game(run / "game.jsonl")]
     parts += ["<h2>Settings</h2>", "<p>config.json; <code>snake-pz train --config config.json</code> runs it again.</p>"]
     rows = [(name, json.dumps(value)) for name, value in asdict(recipe).items()]
     parts.append(f'<div class="settings">{_table(("setting", "value"), rows)}</div>')
@@ -91,6 +86,15 @@ def write_report(run: Path) -> Path:
     with replacing(path) as temporary:
         temporary.write_text(page)
     return path
+
+
+def _game(path: Path) -> list[str]:
+    """A page that plays it, or why there is none: other rules or damage are no reason to be without a report."""
+    try:
+        page = Replay.load(path)._repr_html_()
+    except ValueError as error:
+        return [f"<p>It cannot be shown: {html.escape(str(error))}</p>"]
+    return ['<p>After the training, against the bots. By itself: <a href="game.html">game.html</a>.</p>', page]
 
 
 def _progress(path: Path) -> list[dict[str, float]]:

@@ -43,6 +43,16 @@ YARDSTICKS = ("random", "greedy", "survivor")
 """The bots, a whole board of a kind, that a run is measured against."""
 
 
+class FolderTakenError(FileExistsError):
+    """A new run is to be kept where there is one, or a file."""
+
+
+FILES = (
+    "report.html", "model.zip", "pool", "game.html", "game.gif", "game.jsonl", "eval.json", "progress.csv", "tensorboard",
+)  # fmt: skip
+"""What a run leaves in its folder, what to look at first in front, beside its config.json."""
+
+
 def train(out: Path, recipe: Recipe, say: Callable[[str], None] = print) -> dict[str, Any]:
     """Train, measure and keep everything in a folder.
 
@@ -60,16 +70,15 @@ def train(out: Path, recipe: Recipe, say: Callable[[str], None] = print) -> dict
         What `eval.json` has.
 
     Raises:
-        ValueError: there is a run in the folder already, or the recipe's opponent cannot be resolved.
+        FolderTakenError: there is a run in the folder already, or another process has just begun one.
+        ValueError: the recipe's opponent cannot be resolved.
         FileNotFoundError: it is a checkpoint that is not there.
     """
-    if found := [name for name in ("config.json", "pool", "model.zip") if (out / name).exists()]:
-        raise ValueError(
-            f"{out} holds a run already ({', '.join(found)}): go on with it by --resume {out}, or give another folder"
-        )
+    _check_free(out)
     recipe = recipe.seeded()
     model, env, pool = _prepare(out, recipe)  # before anything is written, so that bad input leaves nothing behind
     with closing(env):
+        _claim(out)
         recipe.save(out / "config.json")
         return _run(out, recipe, model, env, pool, say)
 
@@ -91,7 +100,7 @@ def resume(
         What `eval.json` has.
 
     Raises:
-        ValueError: there is no run in the folder, or a file of it is damaged.
+        ValueError: there is no run in the folder, or a file of it is damaged or lost.
     """
     config = out / "config.json"
     if not config.exists():
@@ -100,19 +109,37 @@ def resume(
     recipe = dataclasses.replace(recipe, steps=recipe.steps if steps is None else steps, minutes=minutes)
     model, env, pool = _prepare(out, recipe)
     with closing(env):
+        pool.save()  # refuses to where snapshots have lost their manifest, before anything else is written
         recipe.save(config)
         done = model.num_timesteps
         say(f"going on after {done:,} steps" if done < recipe.steps else f"all {done:,} steps are done; --steps gives it more")
         return _run(out, recipe, model, env, pool, say)
 
 
+def _check_free(out: Path) -> None:
+    if out.exists() and not out.is_dir():
+        raise FolderTakenError(f"expected a folder to keep the run in, got the file {out}")
+    if found := [name for name in ("config.json", "pool", "model.zip", "eval.json", "progress.csv") if (out / name).exists()]:
+        raise FolderTakenError(
+            f"{out} holds a run already ({', '.join(found)}): go on with it by --resume {out}, or give another folder"
+        )
+
+
+def _claim(out: Path) -> None:
+    """Make the folder this run's, which of several processes only one can."""
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        (out / "config.json").touch(exist_ok=False)
+    except FileExistsError:
+        raise FolderTakenError(f"another run has just begun in {out}: give another folder") from None
+
+
 def _prepare(out: Path, recipe: Recipe) -> tuple[PPO, CurryVecEnv, OpponentPool]:
     """The learner, new or as last saved, its games and its pool."""
     find_device(recipe.device)  # first of all, for it is cheap
     pool = OpponentPool(out / "pool", per="seat")
-    everyone = recipe.learners in ("all", _snakes(recipe))
     env = make_sb3_env(
-        None if everyone else _opponent(recipe, "random"),  # whose place the pool takes when it has a member
+        None if recipe.everyone_learns else _opponent(recipe, "random"),  # whose place the pool takes when it has a member
         env_kwargs=recipe.env_kwargs(),
         num_games=recipe.games,
         learners=recipe.learners,
@@ -154,7 +181,8 @@ def _largest_divisor(number: int, limit: int) -> int:
 def _run(
     out: Path, recipe: Recipe, model: PPO, env: CurryVecEnv, pool: OpponentPool, say: Callable[[str], None]
 ) -> dict[str, Any]:
-    measured = _measured(out, up_to=model.num_timesteps)
+    began_at = None if pool.latest is None else model.num_timesteps
+    measured = [] if began_at is None else _measured(out, up_to=began_at)
 
     def measure(steps: int) -> None:
         if not measured or steps > measured[-1]["steps"]:
@@ -162,7 +190,7 @@ def _run(
             with replacing(out / "eval.json") as temporary:
                 temporary.write_text(json.dumps({"measured": measured}, indent=2))
             rates = ", ".join(f"{measured[-1][bot]:.2f} against {bot}" for bot in YARDSTICKS)
-            say(f"{steps:,} steps: wins {rates} (chance is {1 / _snakes(recipe):.2f})")
+            say(f"{steps:,} steps: wins {rates} (chance is {1 / recipe.num_snakes:.2f})")
 
     def after_snapshot(member: Any) -> None:
         if not measured or member.step // recipe.measure_every > measured[-1]["steps"] // recipe.measure_every:
@@ -184,7 +212,6 @@ def _run(
             _teach(model, recipe, say)
     except KeyboardInterrupt:
         interrupted = True
-        pool.add(model, step=0)
     taught = time.perf_counter() - started
     clock = Clock(self_play, env, None if recipe.minutes is None else 60 * recipe.minutes - taught)
     if model.num_timesteps < recipe.steps and not interrupted:
@@ -203,17 +230,20 @@ def _run(
             finally:
                 model.logger.close()
     save_model(model, out / "model.zip")
-    if interrupted:
+    if interrupted and pool.latest is None:
+        say(f"interrupted while it was taught; --resume {out} begins the lessons anew")
+    elif interrupted:
         say(f"interrupted after {model.num_timesteps:,} steps; go on with --resume {out}")
     measure(model.num_timesteps)
-    players = [model, *itertools.islice(itertools.cycle(YARDSTICKS), _snakes(recipe) - 1)]
+    players = [model, *itertools.islice(itertools.cycle(YARDSTICKS), recipe.num_snakes - 1)]
     game = record_game(players, seed=recipe.seed, env_kwargs=recipe.env_kwargs(), device=recipe.device)
     game.save(out / "game.jsonl")
     write_html(game, out / "game.html")
     write_gif(game, out / "game.gif")
     write_report(out)
-    say(clock.summary(taught))
-    say(f"{out}: report.html, model.zip, pool, game.html, game.gif, game.jsonl, eval.json, progress.csv, tensorboard")
+    if model.num_timesteps != began_at:
+        say(clock.summary(taught))
+    say(f"{out}: {', '.join(name for name in FILES if (out / name).exists())}")
     return {"measured": measured}
 
 
@@ -245,17 +275,12 @@ def _opponent(recipe: Recipe, own: Any) -> Any:
     return mixture({own if name == "self" else name: share for name, share in recipe.opponent.items()}, per="seat")
 
 
-def _snakes(recipe: Recipe) -> int:
-    snakes: int = recipe.env_kwargs()["rules"].num_snakes
-    return snakes
-
-
 def measure_against_bots(model: BaseAlgorithm, recipe: Recipe) -> dict[str, float]:
     """The model's win rate against a board full of each yardstick; it disturbs neither the model nor its games."""
     rates = {}
     for bot in YARDSTICKS:
         results = play_games(
-            [model, *[bot] * (_snakes(recipe) - 1)],
+            [model, *[bot] * (recipe.num_snakes - 1)],
             games=recipe.measure_games,
             seed=recipe.seed,
             env_kwargs=recipe.env_kwargs(),

@@ -26,13 +26,18 @@ from adapters.cli import app
 from adapters.curry import CurryVecEnv
 from adapters.pool import OpponentPool
 from adapters.recipe import Recipe, parse_opponent
-from adapters.train import resume, save_model, train
+from adapters.report import write_report
+from adapters.train import FolderTakenError, resume, save_model, train
 from snake_pz.replay import Replay
 
 TINY = Recipe(
     steps=256, games=4, teacher_steps=0, rollout=16, batch_size=32, snapshot_every=100,
     measure_every=128, measure_games=4, seed=1,
 )  # fmt: skip
+
+
+BINARY = sys.executable
+"""A file that is no text."""
 
 
 def quiet(line: str) -> None:
@@ -220,7 +225,10 @@ def test_sigkill_twice_and_resume(tmp_path: Path) -> None:
 def test_a_folder_holds_one_run(tmp_path: Path) -> None:
     said: list[str] = []
     result = train(tmp_path, dataclasses.replace(TINY, steps=64), quiet)
-    with pytest.raises(ValueError, match=r"holds a run already \(config.json, pool, model.zip\): go on with it by --resume"):
+    with pytest.raises(
+        FolderTakenError,
+        match=r"holds a run already \(config.json, pool, model.zip, eval.json, progress.csv\): go on with it by --resume",
+    ):
         train(tmp_path, TINY, quiet)
     with pytest.raises(ValueError, match="holds no run to resume"):
         resume(tmp_path / "nowhere", say=quiet)
@@ -232,7 +240,7 @@ def test_a_folder_holds_one_run(tmp_path: Path) -> None:
     assert resume(tmp_path, steps=128, say=quiet)["measured"][-1]["steps"] == 128
     assert Recipe.load(tmp_path / "config.json").steps == 128
     (tmp_path / "config.json").unlink()
-    with pytest.raises(ValueError, match=r"holds a run already \(pool, model.zip\)"):
+    with pytest.raises(FolderTakenError, match=r"holds a run already \(pool, model.zip, eval.json, progress.csv\)"):
         train(tmp_path, TINY, quiet)
 
 
@@ -254,23 +262,77 @@ def test_damaged_files_of_a_run_are_named_or_mended(tmp_path: Path) -> None:
         resume(tmp_path, steps=256, say=quiet)
 
 
-def test_ctrl_c_while_it_is_taught_keeps_what_was_taught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_while_it_is_taught_keeps_what_was_taught_and_the_run_begins_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     recipe = dataclasses.replace(TINY, steps=64, teacher="greedy", teacher_steps=256)
     said: list[str] = []
     lessons = training.imitate
 
-    def interrupted(*args: Any, **kwargs: Any) -> None:
-        lessons(*args, **kwargs)
+    def interrupted(model: Any, teacher: Any, steps: int, **kwargs: Any) -> None:
+        lessons(model, teacher, steps // 2, **kwargs)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
         patch.setattr(training, "imitate", interrupted)
-        train(tmp_path, recipe, said.append)
-    assert f"interrupted after 0 steps; go on with --resume {tmp_path}" in said
-    taught = PPO.load(tmp_path / "model.zip").policy.state_dict()
-    assert resume(tmp_path, say=quiet)["measured"][-1]["steps"] == 64
-    first = PPO.load(tmp_path / "pool" / "snapshot_0.zip").policy.state_dict()
-    assert all(one.equal(other) for one, other in zip(taught.values(), first.values(), strict=True))
+        train(tmp_path / "run", recipe, said.append)
+    assert f"interrupted while it was taught; --resume {tmp_path / 'run'} begins the lessons anew" in said
+    assert said[-1] == f"{tmp_path / 'run'}: report.html, model.zip, game.html, game.gif, game.jsonl, eval.json"
+    assert PPO.load(tmp_path / "run" / "model.zip").num_timesteps == 0
+    result = resume(tmp_path / "run", say=quiet)
+    assert result == train(tmp_path / "whole", recipe, quiet)
+    learned, expected = (PPO.load(tmp_path / name / "model.zip").policy.state_dict() for name in ("run", "whole"))
+    assert all(one.equal(other) for one, other in zip(learned.values(), expected.values(), strict=True))
+
+
+def test_of_two_runs_that_begin_at_once_one_takes_the_next_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    prepare = training._prepare
+
+    def slow(out: Path, recipe: Recipe) -> Any:
+        if not (out / "config.json").exists() and out.name == "snake":  # another run begins there meanwhile
+            out.mkdir(parents=True)
+            TINY.save(out / "config.json")
+        return prepare(out, recipe)
+
+    monkeypatch.setattr(training, "_prepare", slow)
+    TINY.save(tmp_path / "tiny.json")
+    done = CliRunner().invoke(app, ["train", "--config", "tiny.json", "--steps", "64"])
+    assert done.exit_code == 0, done.output
+    assert [path.name for path in Path("runs/snake").iterdir()] == ["config.json"]
+    assert Recipe.load(Path("runs/snake/config.json")) == TINY
+    assert Path("runs/snake-2/model.zip").exists()
+    monkeypatch.setattr(training, "_check_free", lambda out: None)
+    with pytest.raises(FolderTakenError, match=r"another run has just begun in runs[/\\]snake: give another folder"):
+        train(Path("runs/snake"), TINY, quiet)
+
+
+def test_a_run_whose_pool_has_lost_its_manifest_is_left_as_it_is(tmp_path: Path) -> None:
+    train(tmp_path, dataclasses.replace(TINY, steps=128), quiet)
+    (tmp_path / "pool" / "manifest.json").rename(tmp_path / "manifest.json")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    with pytest.raises(ValueError, match=r"has snapshots but no manifest\.json: put that back"):
+        resume(tmp_path, steps=256, say=quiet)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
+
+
+def test_a_game_that_cannot_be_shown_ends_no_training(tmp_path: Path) -> None:
+    train(tmp_path, dataclasses.replace(TINY, steps=64), quiet)
+    (tmp_path / "game.jsonl").write_text("<no replay>")
+    page = write_report(tmp_path).read_text()
+    assert "It cannot be shown:" in page
+    assert "is no snake-pz replay" in page
+    assert resume(tmp_path, steps=256, say=quiet)["measured"][-1]["steps"] == 256
+    assert "It cannot be shown:" not in (tmp_path / "report.html").read_text()
+
+
+def test_nothing_is_said_of_time_where_nothing_was_learned(tmp_path: Path) -> None:
+    said: list[str] = []
+    train(tmp_path, dataclasses.replace(TINY, steps=64), said.append)
+    assert any("of training" in line for line in said)
+    said.clear()
+    resume(tmp_path, say=said.append)
+    assert not any("of training" in line for line in said)
 
 
 def test_where_the_time_went_adds_up(tmp_path: Path) -> None:
@@ -338,6 +400,8 @@ def test_opponents_on_the_command_line() -> None:
     assert parse_opponent(["runs/a=b/pool=0.5"]) == {"runs/a=b/pool": 0.5}
     with pytest.raises(ValueError, match="NAME=SHARE, such as self=2, got 'self=much'"):
         parse_opponent(["self=much"])
+    with pytest.raises(ValueError, match="named once, got 'greedy' twice"):
+        parse_opponent(["greedy=1", "greedy=2"])
 
 
 def test_a_checkpoint_is_whole_or_not_there(tmp_path: Path) -> None:
@@ -356,7 +420,7 @@ def test_a_checkpoint_is_whole_or_not_there(tmp_path: Path) -> None:
 
 def test_ctrl_c_waits_until_a_checkpoint_is_there(tmp_path: Path) -> None:
     class Interrupted:
-        def save(self, path: Path) -> None:
+        def save(self, path: Path, exclude: Any) -> None:
             os.kill(os.getpid(), signal.SIGINT)
             path.write_bytes(b"model")
 
@@ -378,7 +442,10 @@ def test_ctrl_c_waits_until_a_checkpoint_is_there(tmp_path: Path) -> None:
         (["--teacher", "nobody"], "nobody"),
         (["--teacher-steps", "-1"], "teacher_steps must be a whole number from 0, got -1"),
         (["--config", "nowhere.json"], "nowhere.json"),
-        (["--learners", "all", "--opponent", "greedy"], "--opponent has no seat where --learners all leaves none"),
+        (["--config", BINARY], "is no recipe: expected the JSON of a config.json"),
+        (["--out", BINARY], "expected a folder to keep the run in, got the file"),
+        (["--learners", "4", "--opponent", "greedy"], "--opponent has no seat where all 4 snakes learn"),
+        (["--learners", "all", "--opponent", "greedy"], "--opponent has no seat where all 4 snakes learn"),
         (["--seed", "-1"], "seed must be a whole number from 0"),
         (["--resume", "nowhere", "--games", "8"], "only --steps and --minutes go with --resume"),
         (["--device", "banana"], "banana"),
