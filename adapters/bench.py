@@ -18,7 +18,6 @@ from rich.table import Table
 from adapters.opponents import PolicyOpponent
 from adapters.sb3 import make_sb3_env
 from adapters.specs import mixture
-from adapters.tuning import tune_process
 from snake_pz import Rules, SnakeEngine, snake_v0
 from snake_pz.rules import Battlesnake
 
@@ -269,7 +268,9 @@ def bench_learners(seconds: float = 10.0, num_games: int = 64) -> Table:
     Returns:
         A table: samples collected per second, samples learnt from per second of the whole loop, and their ratios.
     """
-    tune_process()
+    import torch
+
+    torch.set_num_threads(1)
     with TemporaryDirectory() as folder:
         paths = _fresh_checkpoints(Path(folder), TRAINED_ON, 3)
         one, every = "one learner, three checkpoints", "one policy in all four seats"

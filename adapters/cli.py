@@ -70,8 +70,9 @@ def train(
     device: Annotated[str | None, typer.Option(help=_default("device", "auto, cpu, cuda, ..."))] = None,
 ) -> None:
     """Train by self-play with PPO; keeps snapshots, win rates, ratings, a game to look at and a report of it all."""
+    import torch
+
     from adapters import train as training
-    from adapters.tuning import tune_process
 
     given: dict[str, Any] = {
         "steps": steps,
@@ -89,7 +90,7 @@ def train(
         "device": device,
     }
     changes = {name: value for name, value in given.items() if value is not None}
-    tune_process()
+    torch.set_num_threads(1)  # networks this small are slower on more
     with _clear_errors():
         if opponent:
             changes["opponent"] = parse_opponent(opponent)
