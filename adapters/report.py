@@ -66,8 +66,8 @@ def write_report(run: Path) -> Path:
         parts += [
             "<h2>Self-play</h2>",
             "<p>Left: how often the learner was first in its training games, whose opponents change. Right: ratings from "
-            "placements in these games, with 95 % intervals; a dot is a snapshot in the pool. At every snapshot all games begin "
-            "anew, and the first to end are mostly lost: hence the dips.</p>",
+            "placements in these games, with 95 % intervals; a dot is a snapshot in the pool. At every snapshot all games "
+            "begin anew, and the first to end are mostly lost: hence the dips.</p>",
             _selfplay_figure(progress, pool, chance),
         ]
     if pool.members:
