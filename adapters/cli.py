@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from adapters.pool import PoolInUseError
 from adapters.recipe import QUICK, Recipe, parse_opponent
 from snake_pz.bots import BOTS
 from snake_pz.files import check_writable
@@ -23,7 +24,7 @@ bench_app = typer.Typer(help="Measure this machine.", no_args_is_help=True)
 app.add_typer(bench_app, name="bench")
 console = Console()
 
-WHO = f"a bot ({', '.join(BOTS)}), champion (for the classic 11x11 board), a checkpoint"
+WHO = f"a bot ({', '.join(BOTS)}), champion (trained on the classic 11x11 board), a checkpoint"
 
 
 def _default(setting: str, text: str) -> str:
@@ -153,7 +154,7 @@ def play(
 
     with _clear_errors():
         chosen = preset(rules, width=width, height=height, num_snakes=snakes)
-        session = Session(Table(chosen, seat_people(chosen, humans, opponent or ["greedy"])), fps=fps, seed=seed, record=record)
+        session = Session(Table(chosen, seat_people(chosen, humans, opponent)), fps=fps, seed=seed, record=record)
     session.run()
     for path in session.recordings:
         console.print(f"recorded {path}", markup=False, soft_wrap=True)
@@ -318,6 +319,6 @@ def _clear_errors() -> Iterator[None]:
     """What a user can mend is one sentence, not a traceback."""
     try:
         yield
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, PoolInUseError) as error:
         console.print(f"[red]snake-pz: {escape(str(error))}[/red]", soft_wrap=True)
         raise typer.Exit(2) from error

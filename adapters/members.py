@@ -1,10 +1,13 @@
-"""Members of an opponent pool, and how often each of them plays."""
+"""Members of an opponent pool: how often each of them plays, and which of them stay."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
+
+import numpy as np
 
 from adapters.ratings import Rating
 
@@ -14,7 +17,7 @@ class Member:
     """A snapshot or a bot in a pool.
 
     Attributes:
-        name: what infos call it.
+        name: what infos call it, behind the pool's path if that was given by its path.
         step: of the training when it was added; 0 for bots.
         file: the checkpoint's name in the folder; None for bots.
         sha256: of that file, in hexadecimal digits.
@@ -42,6 +45,38 @@ class Member:
     def win_rate(self) -> float:
         """The learner's against it, smoothed: (score + 1) / (games + 2)."""
         return (self.score + 1) / (self.games + 2)
+
+    def as_dict(self) -> dict[str, Any]:
+        """What of it is not None, for JSON."""
+        rating = None if self.rating is None else self.rating._asdict()
+        return {key: value for key, value in {**asdict(self), "rating": rating}.items() if value is not None}
+
+    @classmethod
+    def from_dict(cls, entry: Any) -> Member:
+        """What `as_dict` gave.
+
+        Raises:
+            TypeError: it is none, or a number is not finite.
+        """
+        if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
+            raise TypeError(f"member {entry!r:.80}")
+        rating = None if entry.get("rating") is None else Rating(**entry["rating"])
+        member = cls(**{**entry, "rating": rating})
+        numbers = {"step": member.step, "games": member.games, "score": member.score, **(rating._asdict() if rating else {})}
+        for key, number in numbers.items():
+            if type(number) not in ((int,) if key == "step" else (int, float)) or not math.isfinite(number):
+                raise TypeError(f"{key} {number!r:.80} of member {member.name!r:.80}")
+        return member
+
+
+def thinned(members: Sequence[Member], keep: int | None) -> list[Member]:
+    """Without the snapshots that are more than so many: that one first whose neighbours are closest in steps."""
+    kept = list(members)
+    snapshots = sorted((member for member in members if member.file is not None), key=lambda member: member.step)
+    while keep is not None and len(snapshots) > keep:
+        gaps = [after.step - before.step for before, after in zip(snapshots, snapshots[2:], strict=False)]
+        kept.remove(snapshots.pop(1 + int(np.argmin(gaps))))
+    return kept
 
 
 Sampler = Callable[[Sequence[Member]], Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from adapters.specs import resolve_seats
+from adapters.specs import Mixture, names_pool, resolve_seats
 from snake_pz import Rules, make_bot
 from snake_pz.keyboard import Person
 from snake_pz.observations import OBSERVATIONS, action_space, observation_space
@@ -28,23 +28,31 @@ def preset(name: str, **changes: Any) -> Rules:
     return PRESETS[name](**{field: value for field, value in changes.items() if value is not None})
 
 
-def seat_people(rules: Rules, humans: int, opponents: Sequence[str], *, device: str = "auto") -> list[Player]:
+def seat_people(rules: Rules, humans: int, opponents: Sequence[str] | None = None, *, device: str = "auto") -> list[Player]:
     """A player for each snake: people on the first seats, opponents on the others.
 
     Args:
         rules: what is played.
         humans: people at the keyboard, 1 (arrows or WASD) or 2 (one arrows, one WASD).
-        opponents: a bot's name or a checkpoint each, by seat; one alone plays all seats.
+        opponents: a bot's name or a checkpoint each, by seat; one alone plays all seats. None: "greedy", if any are left.
         device: where policies predict.
 
     Raises:
         FileNotFoundError: there is no such checkpoint.
-        ValueError: too few snakes, not one opponent per seat, or one that there is not.
+        ValueError: too few snakes, opponents for whom there is no seat, not one per seat, one that there is not, or a pool.
     """
     if not 1 <= humans <= 2:
         raise ValueError(f"humans must be 1 or 2, got {humans}")
     if humans > rules.num_snakes:
         raise ValueError(f"{humans} people need as many snakes, got {rules.num_snakes}: raise --snakes")
+    if opponents and humans == rules.num_snakes:
+        raise ValueError(
+            f"opponents have no seat where people play all the snakes, {humans} of {rules.num_snakes}, got "
+            f"{', '.join(map(repr, opponents))}: leave them out, or raise --snakes"
+        )
+    opponents = opponents or ["greedy"]
+    if several := [one for one in opponents if isinstance(one, Mixture) or names_pool(one)]:
+        raise ValueError(f"a pool or mixture is not one player, got {several[0]!r}: name the file of one of its snapshots")
     people: list[Player]
     if humans == 1:
         people = [Person("you", rules, ("arrows", "WASD"))]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import re
 import shutil
-from collections.abc import Callable, Collection
-from dataclasses import asdict, replace
+import sys
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adapters.members import Member as Member
-from adapters.members import Sampler, make_sampler
+from adapters.members import Sampler, make_sampler, thinned
 from adapters.policies import find_checkpoint, load_policy
 from adapters.preprocessing import find_statistics
 from adapters.ratings import Rating
@@ -35,6 +37,10 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.\-]*", re.ASCII)
 _OURS = re.compile(r"snapshot_\d+(_.+)?\.(zip|pkl)|\.(snapshot_|manifest\.).*\d\.(zip|pkl|json)")  # the latter: `replacing`
 
 
+class PoolInUseError(RuntimeError):
+    """Another process writes to the pool, and only one may."""
+
+
 class OpponentPool:
     """Past selves of a learner and bots, in a folder; as an opponent, one of them drawn for every game.
 
@@ -48,9 +54,13 @@ class OpponentPool:
     opens, as it was before or after. Files called `snapshot_<number>...` are the pool's: those that the manifest does not name
     are removed by the next `add`. Checkpoints are pickles: open only pools that you trust.
 
-    **One process writes**, any number reads and calls `reload` whenever it wants to see the news; a snapshot that has been
-    thinned out meanwhile makes its games reload by themselves. Games that draw from the writer's own object see at once what is
-    added to it.
+    **One process writes**, any number reads and calls `reload` whenever it wants to see the news; a snapshot that has gone
+    meanwhile makes its games reload by themselves. Games that draw from the writer's own object see at once what is added to
+    it. A second writer is refused: while one writes the folder is locked, and who has not seen the latest manifest may not
+    write. (Windows and some network file systems have no such lock: two that write in the same moment are not noticed there.)
+
+    **Names.** Infos call the members of this object by their bare names, as `SelfPlayCallback` needs it; where a pool is given
+    by the path of its folder, they are called `<path as given>/<name>`. So of two pools in one game give one by its path.
 
     **Who plays**: whenever games restart, a share `latest_share` of them gets the latest snapshot, the rest one that `sampler`
     draws from all members: "latest", "uniform", `("recent", 10)` (the last ten alike), "prioritized" (see `prioritized`), or a
@@ -159,30 +169,55 @@ class OpponentPool:
             ValueError: there is a member of this name, or it cannot be one; or the path is no checkpoint.
             TypeError: it is neither a model nor a path.
             FileNotFoundError: there is no such checkpoint.
-            RuntimeError: another process has written to the pool.
+            PoolInUseError: another process has written to the pool.
         """
         if step < 0:
             raise ValueError(f"step must be >= 0, got {step}")
         default = f"snapshot_{step}"
         name = self._new_name(name or default)
-        self._check_alone()
+        save, save_statistics, spaces = _writers(model)
         checkpoint = self.folder / (f"{name}.zip" if name == default else f"{default}_{name}.zip")
-        hashes, spaces = _write(model, checkpoint)
-        aged = [replace(one, games=one.games * AGEING, score=one.score * AGEING) for one in self.members]
-        added = Member(name, int(step), checkpoint.name, *hashes, *spaces, None if rating is None else Rating(*rating))
-        self._commit(self._thinned([*aged, added]))
-        self._sweep()
+        with self._writing():
+            hashes = _put(checkpoint, save), _put(_statistics(checkpoint), save_statistics)
+            aged = [replace(one, games=one.games * AGEING, score=one.score * AGEING) for one in self.members]
+            added = Member(name, int(step), checkpoint.name, *hashes, *spaces, None if rating is None else Rating(*rating))
+            self._commit(thinned([*aged, added], self.keep))
+            self._sweep()
         return added
 
     def add_bot(self, name: str) -> Member:
-        """Add the bot of this name, as `make_sb3_env` knows it, and save.
+        """Add the bot of this name, or "champion", as `make_sb3_env` knows it, and save.
 
         Raises:
-            ValueError: there is a member of this name. Whether there is such a bot turns out in the games.
+            ValueError: there is a member of this name, or it is a path. Whether there is such a bot turns out in the games.
+            PoolInUseError: another process has written to the pool.
         """
+        if not isinstance(name, str) or name.endswith(".zip") or "/" in name or "\\" in name:
+            raise ValueError(
+                f"a bot is added by its name, such as 'greedy', got {name!r}: add(path, step=...) takes checkpoints"
+            )
         bot = Member(self._new_name(name), 0)
-        self._commit([*self._members.values(), bot])
+        with self._writing():
+            self._commit([*self._members.values(), bot])
         return bot
+
+    def remove(self, name: str) -> Member:
+        """Take a member out, save, and remove its files. In running games it plays on, and sits down in no other.
+
+        Raises:
+            ValueError: there is no such member; or it is the latest snapshot, and `learner` says that a run goes on from it.
+            PoolInUseError: another process has written to the pool.
+        """
+        member = self._named(name)
+        if member == self.latest and self.learner:
+            raise ValueError(
+                f"{name!r} is the latest snapshot of the pool {self.folder}, and the run whose state is in `learner` goes on "
+                "from it: let that add a later one first, or give the state up by learner = {}"
+            )
+        with self._writing():
+            self._commit([one for one in self.members if one is not member])
+            self._sweep()
+        return member
 
     def record(self, name: str, score: float, games: int = 1) -> None:
         """Count games of the learner against a member.
@@ -233,17 +268,13 @@ class OpponentPool:
         return checkpoint
 
     def save(self) -> None:
-        """Write the manifest: records, ratings and `learner` with it. `add` and `add_bot` do it too.
+        """Write the manifest: records, ratings and `learner` with it. `add`, `add_bot` and `remove` do it too.
 
         Raises:
-            RuntimeError: another process has written to the pool since it was opened or reloaded.
+            PoolInUseError: another process has written to the pool since it was opened or reloaded, or is writing now.
         """
-        self._check_alone()
-        members = [{key: value for key, value in _as_dict(member).items() if value is not None} for member in self.members]
-        content = {"version": VERSION, "members": members, "learner": self.learner}
-        with replacing(self.folder / MANIFEST) as temporary:
-            temporary.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")
-        self._stamp = self._stamp_on_disk()
+        with self._writing():
+            self._commit(list(self.members))
 
     def reload(self) -> bool:
         """Read the manifest if another process has replaced it; records and ratings that were not saved are then lost.
@@ -262,7 +293,7 @@ class OpponentPool:
             content = json.loads(path.read_text())
             if content["version"] > VERSION:
                 raise ValueError(f"version {content['version']}, and this is for versions to {VERSION}: update the package")
-            members, learner = [_as_member(one) for one in content["members"]], content["learner"]
+            members, learner = [Member.from_dict(one) for one in content["members"]], content["learner"]
             if not isinstance(learner, dict):
                 raise TypeError(f"learner {learner!r:.80}")
         except (KeyError, TypeError, ValueError) as error:
@@ -284,9 +315,17 @@ class OpponentPool:
             raise ValueError(f"the pool has a member {name!r} already: give another step or name")
         return name
 
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """In here nobody else writes to the folder, and what is there is what this object knows."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with _locked(self.folder):
+            self._check_alone()
+            yield
+
     def _check_alone(self) -> None:
         if self._stamp_on_disk() != self._stamp:
-            raise RuntimeError(
+            raise PoolInUseError(
                 f"another process has written to the pool {self.folder}, and only one may: reload() it and do not write, or "
                 "give each process its own folder"
             )
@@ -296,26 +335,24 @@ class OpponentPool:
             if len(lost) > 1:  # a crash while the first snapshot was added leaves one; more were in a manifest
                 raise ValueError(f"{self.folder} has snapshots but no {MANIFEST}: put that back, or give a new folder")
 
-    def _thinned(self, members: list[Member]) -> list[Member]:
-        """Without the snapshots that are too many: that one first whose neighbours are closest in steps."""
-        snapshots = sorted((member for member in members if member.file is not None), key=lambda member: member.step)
-        while self.keep is not None and len(snapshots) > self.keep:
-            gaps = [after.step - before.step for before, after in zip(snapshots, snapshots[2:], strict=False)]
-            members.remove(snapshots.pop(1 + int(np.argmin(gaps))))
-        return members
-
     def _commit(self, members: list[Member]) -> None:
         """Have these members from now on, here and on the disk, or neither."""
         members = sorted(members, key=lambda member: (member.file is not None, member.step))
+        content = {"version": VERSION, "members": [member.as_dict() for member in members], "learner": self.learner}
         before, self._members = self._members, {member.name: member for member in members}
         try:
-            self.save()
+            with replacing(self.folder / MANIFEST) as temporary:
+                temporary.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")
+            self._stamp = self._stamp_on_disk()
         except BaseException:
             self._members = before
             raise
 
     def _sweep(self) -> None:
-        """Remove files that no member has: of those that were thinned out, and of writers that crashed."""
+        """Remove files that no member has: of those that are members no more, and of writers that crashed.
+
+        Temporary files are nobody else's: a writer has them only while it has the folder locked, and now that is us.
+        """
         snapshots = [member for member in self._members.values() if member.file is not None]
         needed = {self.path(member) for member in snapshots}
         needed |= {_statistics(self.path(member)) for member in snapshots if member.statistics is not None}
@@ -336,33 +373,61 @@ def is_pool(folder: str | os.PathLike[str]) -> bool:
     return (Path(folder) / MANIFEST).is_file()
 
 
-def _write(model: Any, checkpoint: Path) -> tuple[tuple[str, str | None], tuple[str, str]]:
-    """Put a model's checkpoint and statistics there; the hash of each, and the spaces in words."""
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Have a lock on the folder that goes when its process does; none where the system has no such locks.
+
+    Raises:
+        PoolInUseError: somebody else has it.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise PoolInUseError(
+                f"another process is writing to the pool {folder}, and only one may: give each process its own folder"
+            ) from error
+        except OSError:  # as on some network file systems
+            pass
+        yield
+    finally:
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_UN)  # closing would not do it if the process has forked meanwhile
+        os.close(handle)
+
+
+Writer = Callable[[Path], Any]
+
+
+def _writers(model: Any) -> tuple[Writer, Writer | None, tuple[str, str]]:
+    """What writes a model's checkpoint, what its statistics if it has some, and its spaces in words."""
     if isinstance(model, (str, os.PathLike)):
         source = find_checkpoint(model)
         if source is None:
             raise FileNotFoundError(f"no checkpoint at {os.fspath(model)!r}: expected a file that SB3's save() wrote")
         policy, beside = load_policy(source, "cpu"), find_statistics(source)
-        spaces = policy.observation_space, policy.action_space
-        _put(_statistics(checkpoint), None if beside is None else lambda path: shutil.copyfile(beside, path))
-        _put(checkpoint, lambda path: shutil.copyfile(source, path))
-    elif hasattr(model, "get_vec_normalize_env") and hasattr(model, "save"):
-        spaces, normalize = (model.observation_space, model.action_space), model.get_vec_normalize_env()
-        _put(_statistics(checkpoint), normalize and normalize.save)
-        _put(checkpoint, model.save)
-    else:
-        raise TypeError(f"a pool takes SB3 models and the paths of checkpoints, got {type(model).__name__}: {model!r:.80}")
-    statistics = _statistics(checkpoint)
-    return (_hash(checkpoint), _hash(statistics) if statistics.is_file() else None), (str(spaces[0]), str(spaces[1]))
+        spaces = str(policy.observation_space), str(policy.action_space)
+        return partial(shutil.copyfile, source), None if beside is None else partial(shutil.copyfile, beside), spaces
+    if hasattr(model, "get_vec_normalize_env") and hasattr(model, "save"):
+        normalize = model.get_vec_normalize_env()
+        return model.save, normalize and normalize.save, (str(model.observation_space), str(model.action_space))
+    raise TypeError(f"a pool takes SB3 models and the paths of checkpoints, got {type(model).__name__}: {model!r:.80}")
 
 
-def _put(path: Path, write: Callable[[Path], Any] | None) -> None:
-    """Have a file written as a whole; or nothing in its place, should a crash have left something there."""
+def _put(path: Path, write: Writer | None) -> str | None:
+    """Have a file written as a whole, and its hash; or nothing in its place, should a crash have left something there."""
     if write is None:
         path.unlink(missing_ok=True)
-    else:
-        with replacing(path) as temporary:
-            write(temporary)
+        return None
+    with replacing(path) as temporary:
+        write(temporary)
+    return _hash(path)
 
 
 def _statistics(checkpoint: Path) -> Path:
@@ -372,23 +437,3 @@ def _statistics(checkpoint: Path) -> Path:
 def _hash(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _as_member(entry: dict[str, Any]) -> Member:
-    """A member as the manifest has it.
-
-    Raises:
-        KeyError, TypeError, ValueError: it is none.
-    """
-    rating = entry.get("rating")
-    member = Member(**{**entry, "rating": rating and Rating(**rating)})
-    numbers = {"step": member.step, "games": member.games, "score": member.score, **(rating or {})}
-    for key, number in numbers.items():
-        if type(number) not in ((int,) if key == "step" else (int, float)) or not math.isfinite(number):
-            raise TypeError(f"{key} {number!r:.80} of member {member.name!r:.80}")
-    return member
-
-
-def _as_dict(member: Member) -> dict[str, Any]:
-    rating = member.rating
-    return asdict(member) | {"rating": None if rating is None else rating._asdict()}

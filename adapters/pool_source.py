@@ -38,7 +38,8 @@ class PoolSource:
     Args:
         pool: whose members.
         shown: the observation spaces that the games can show, the preferred first.
-        make_bot: makes the bot of a name.
+        make_bot: makes the bot of a name, or "champion".
+        prefix: what the members' names begin with in infos.
         deterministic: snapshots play their likeliest action instead of sampling.
         device: where they predict.
 
@@ -53,13 +54,15 @@ class PoolSource:
         *,
         shown: Sequence[gymnasium.Space[Any]],
         make_bot: Callable[[str], Opponent],
+        prefix: str = "",
         deterministic: bool = False,
         device: torch.device | str = "auto",
     ) -> None:
         self._pool = pool
-        self._shown, self._make_bot = list(shown), make_bot
+        self._shown, self._make_bot, self._prefix = list(shown), make_bot, prefix
         self._deterministic, self._device = deterministic, device
         self._loaded: OrderedDict[str, Opponent] = OrderedDict()  # by name, the one drawn last at the end
+        self._hashes: dict[str, str | None] = {}  # of the files that these come from
         self._limit = max(2, pool.max_active)
         self._own_places = 0 if pool.latest_share == 1 else self._limit - 1 - (pool.latest_share > 0)
         self.forget()
@@ -82,7 +85,8 @@ class PoolSource:
         """See `Source.draw`.
 
         Raises:
-            ValueError: nobody is in the pool, or the file of the one drawn is another than the one that was added.
+            ValueError: nobody is in the pool, or the one drawn does not fit these games, or its file is another than the one
+                that was added.
             FileNotFoundError: it is gone, and the manifest names it still.
         """
         there = {id(opponent) for opponent in seated}
@@ -159,13 +163,23 @@ class PoolSource:
 
     def _load(self, name: str) -> None:
         """Have this member in memory, as the one drawn last."""
-        if name not in self._loaded:
-            member = next(member for member in self._pool.members if member.name == name)
-            self._loaded[name] = self._make_bot(name) if member.file is None else self._policy(member)
+        member = next(member for member in self._pool.members if member.name == name)
+        if name not in self._loaded or self._hashes[name] != member.sha256:  # the latter if another has taken its name
+            self._loaded[name], self._hashes[name] = self._made(member), member.sha256
         self._loaded.move_to_end(name)
 
+    def _made(self, member: Member) -> Opponent:
+        opponent = self._make_bot(member.name) if member.file is None else self._policy(member)
+        if isinstance(opponent, PolicyOpponent) and opponent.observation_space not in self._shown:
+            raise ValueError(
+                f"{member.name!r} of the pool {str(self._pool.folder)!r} was trained to see {opponent.observation_space}, "
+                f"but these games show {' or '.join(map(str, self._shown))}: expected a pool of these games"
+            )
+        opponent.name = self._prefix + member.name
+        return opponent
+
     def _policy(self, member: Member) -> PolicyOpponent:
-        policy = PolicyOpponent(
+        return PolicyOpponent(
             self._pool.verified(member),
             shown=self._shown,
             deterministic=self._deterministic,
@@ -173,24 +187,18 @@ class PoolSource:
             vecnormalize=self._pool.statistics(member),
             name=member.name,
         )
-        if policy.observation_space not in self._shown:
-            raise ValueError(
-                f"{member.name!r} of the pool {str(self._pool.folder)!r} was trained to see {member.observation_space}, "
-                f"but these games show {' or '.join(map(str, self._shown))}: expected a pool of these games"
-            )
-        return policy
 
     def _evict(self, needed: Collection[str]) -> None:
         """Let go of those drawn least recently, but these, who are in the games, and those with a place."""
         kept = self._in_use(self._places, needed)
         for name in [name for name in self._loaded if name not in kept][: max(0, len(self._loaded) - self._pool.max_loaded)]:
-            del self._loaded[name]
+            del self._loaded[name], self._hashes[name]
 
     def _retrying(self, act: Callable[[], T]) -> T:
-        """Do it, and again if another process, which writes to the pool, has thinned out a member under our hands."""
+        """Do it, and again if another process, which writes to the pool, has taken a member or its file away meanwhile."""
         while True:
             try:
                 return act()
-            except FileNotFoundError:
+            except (FileNotFoundError, ValueError):
                 if not self._pool.reload():
                     raise

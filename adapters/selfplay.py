@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -16,6 +17,10 @@ from adapters.curry import CurryVecEnv
 from adapters.pool import Member, OpponentPool
 from adapters.ports import PortMatches
 from adapters.ratings import Ratings
+from adapters.specs import with_own_pool
+
+TABLE_NAME = 27
+"""How long a name may be in SB3's table on the terminal, which cuts keys to 36 characters and fails if two are then equal."""
 
 LEARNER = "learner"
 """What the learner is called in `pool.learner["ratings"]`."""
@@ -54,6 +59,11 @@ class SelfPlayCallback(BaseCallback):
     for the member's record and one match for the ratings (`Ratings`, openskill). The learner's rating goes on changing, a
     snapshot keeps the one it was added with until it plays.
 
+    A result counts for the member of the name that infos give. Members of a pool that is given by the path of its folder are
+    called `<path as given>/<name>`, so other runs' pools may play too, if they are given so: they are rated and logged under
+    these names, and neither the records nor the weights of the own pool hear of them. The path of the own pool's folder means
+    `pool` itself.
+
     With a `seed`, everything random begins anew at the start and after every snapshot, from the seed and the number of the
     snapshot, and all games are started anew: then a run that is resumed from its last snapshot (load the model from
     `pool.path(pool.latest)`, learn on with `reset_num_timesteps=False`) goes on exactly like one that was never stopped. That
@@ -61,19 +71,21 @@ class SelfPlayCallback(BaseCallback):
 
     Logged under `selfplay/`, over the games since the last log: `win_rate` (first place, ties count 1/m), by the learner's
     agent `win_rate_as/<agent>`, `above/<opponent>` (how often the learner was placed above it, ties count half), `rating`,
-    `rating_sigma`, `members`, and `opponent_time`, the share of wall-clock time that opponents took to act.
+    `rating_sigma`, `members`, and `opponent_time`, the share of wall-clock time that opponents took to act. SB3's table on the
+    terminal leaves out opponents of long names.
 
     Args:
         pool: where snapshots go. `pool.learner` is this callback's to keep what it needs to go on: "steps", "segment",
             "ratings".
         snapshot_every: steps between snapshots, counted as SB3 counts them.
         opponent: who plays the enemy seats, as `make_sb3_env` takes it; None: the pool. With
-            `mixture({pool: 3, "survivor": 1})` a quarter of the games are against a bot.
+            `mixture({pool: 3, "survivor": 1})` a quarter of the games are against a bot. Other pools by their paths.
         seed: see above; None: random streams go on as they are.
         after_snapshot: called with every new member, before training goes on.
 
     Raises:
-        ValueError: snapshot_every < 1; when training starts, if it is not on a VecEnv of `make_sb3_env`.
+        ValueError: snapshot_every < 1, or what the pool has kept is damaged; when training starts, if it is not on a VecEnv of
+            `make_sb3_env`, the pool is of a learner that has learned more, or another `OpponentPool` is in `opponent`.
     """
 
     def __init__(
@@ -93,10 +105,9 @@ class SelfPlayCallback(BaseCallback):
         self.opponent = pool if opponent is None else opponent
         self.seed = seed
         self.after_snapshot = after_snapshot
-        self.ratings = Ratings.from_dict(pool.learner.get("ratings", {}))
+        self.ratings, self._segment = _kept(pool)
         self.seconds = 0.0
         """Wall-clock time that keeping snapshots took so far, `after_snapshot` included."""
-        self._segment = int(pool.learner.get("segment", 0))
         self._begins = True  # whether the next rollout is the first of its segment
         self._next = 0  # steps at which the next snapshot is due
         self._won = _Tally()  # this and the rest of `_clear`: since the last log
@@ -120,6 +131,7 @@ class SelfPlayCallback(BaseCallback):
 
     def _on_training_start(self) -> None:
         self._env = _curried(self.training_env)
+        opponent = with_own_pool(self.opponent, self.pool)
         if self.pool.latest is not None and self.pool.latest.step > self.num_timesteps:
             raise ValueError(
                 f"the pool in {self.pool.folder} is of a learner of {self.pool.latest.step:,} steps, this one has learned "
@@ -130,7 +142,7 @@ class SelfPlayCallback(BaseCallback):
         self._begins = True
         self.snapshot()
         if self._env.matches.seats > self._env.matches.num_learners:
-            self._env.set_opponent(self.opponent)
+            self._env.set_opponent(opponent)
         self._clear()
 
     def _on_rollout_start(self) -> None:
@@ -160,7 +172,7 @@ class SelfPlayCallback(BaseCallback):
         for agent, tally in self._as_agent.items():
             record(f"selfplay/win_rate_as/{agent}", tally.rate)
         for name, tally in self._against.items():  # other names every time: a table cannot have a column for each
-            record(f"selfplay/above/{name}", tally.rate, exclude="csv")
+            record(f"selfplay/above/{name}", tally.rate, exclude=("csv",) if len(name) <= TABLE_NAME else ("csv", "stdout"))
         self._keep()
         self._clear()
 
@@ -210,6 +222,25 @@ class SelfPlayCallback(BaseCallback):
         model._last_episode_starts = np.ones(self.training_env.num_envs, dtype=bool)
         if model._vec_normalize_env is not None:
             model._last_original_obs = model._vec_normalize_env.get_original_obs()
+
+
+def _kept(pool: OpponentPool) -> tuple[Ratings, int]:
+    """The ratings and the number of the segment that a pool has kept."""
+    ratings, segment = pool.learner.get("ratings", {}), pool.learner.get("segment", 0)
+    damaged = f"the manifest of the pool in {pool.folder} is damaged: learner"
+    if not isinstance(ratings, Mapping) or not all(map(_is_rating, ratings.values())):
+        raise ValueError(f"{damaged}['ratings'] must be [mu, sigma] by name, got {ratings!r:.200}")
+    if type(segment) is not int or segment < 0:
+        raise ValueError(f"{damaged}['segment'] must be a whole number >= 0, got {segment!r:.80}")
+    return Ratings.from_dict(ratings), segment
+
+
+def _is_rating(pair: Any) -> bool:
+    return (
+        isinstance(pair, (list, tuple))
+        and len(pair) == 2
+        and all(isinstance(number, (int, float)) and math.isfinite(number) for number in pair)
+    )
 
 
 def _curried(env: Any) -> CurryVecEnv:

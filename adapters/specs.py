@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 CHAMPION = Path(__file__).parent / "champions" / "classic_11x11.zip"
-"""Who "champion" is; the text beside it says how it came to be."""
+"""Who "champion" is; the text beside it says how it came to be. See `resolve` for where it can play."""
 
 WORDS = frozenset({*BOTS, "champion"})
 """Strings that never name a file or folder, whatever lies in the current directory: "./greedy" and "greedy.zip" do."""
@@ -61,7 +61,7 @@ def frozen(
 
     Args:
         source: the path of a checkpoint (a pickle: load only what you trust), or a live model or policy; or a pool or its
-            folder, all whose snapshots play so, and to which the settings below `device` do not apply.
+            folder, all whose members but bots play so, and to which the settings below `device` do not apply.
         deterministic: play the likeliest action instead of sampling; None: as the environment has it.
         device: where it predicts; None: as the environment has it.
         vecnormalize: the file of the `VecNormalize` statistics that it was trained with (a pickle too), if it is not beside the
@@ -149,7 +149,7 @@ def mixture(weights: Mapping[Any, float], per: Literal["game", "seat"] = "game")
         per: "game" seats one of them on all seats that have this mixture; "seat" draws for each seat by itself.
 
     Raises:
-        ValueError: no weight is above zero, or one is negative or no number; or `per` is neither.
+        ValueError: no weight is above zero, one is negative or no number, or they are too large to add up; or `per` is neither.
         TypeError: weights is no mapping, or a mixture is in it.
     """
     if per not in ("game", "seat"):
@@ -158,13 +158,46 @@ def mixture(weights: Mapping[Any, float], per: Literal["game", "seat"] = "game")
         raise TypeError(f"mixture() takes a dict of weights by opponent, got {_described(weights)}")
     if any(isinstance(spec, Mixture) for spec in weights):
         raise TypeError("a mixture cannot be part of a mixture: write its opponents with their weights into the outer one")
-    if wrong := {spec: weight for spec, weight in weights.items() if not (0 <= weight < math.inf)}:
+    if wrong := {spec: weight for spec, weight in weights.items() if not _is_weight(weight)}:
         raise ValueError(f"the weights of a mixture must be numbers >= 0, got {wrong}")
-    playing = {spec: weight for spec, weight in weights.items() if weight > 0}
+    playing = {spec: float(weight) for spec, weight in weights.items() if weight > 0}
     if not playing:
         raise ValueError(f"a mixture needs an opponent of a weight above 0, got {dict(weights)}")
-    total = math.fsum(playing.values())
+    try:
+        total = math.fsum(playing.values())
+    except OverflowError as error:
+        raise ValueError(f"the weights of a mixture are too large to add up: give smaller ones, got {playing}") from error
     return Mixture(tuple(playing), tuple(weight / total for weight in playing.values()), per)
+
+
+def _is_weight(weight: Any) -> bool:
+    try:
+        return not isinstance(weight, (str, bytes)) and 0 <= float(weight) < math.inf
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def with_own_pool(spec: Any, pool: OpponentPool) -> Any:
+    """The same opponents, with the pool itself in the place of the path of its folder.
+
+    Raises:
+        ValueError: another `OpponentPool` is among them, whose members would be called as those of this one.
+    """
+    if isinstance(spec, Mixture):
+        return replace(spec, members=tuple(with_own_pool(member, pool) for member in spec.members))
+    if isinstance(spec, Frozen):
+        return replace(spec, source=with_own_pool(spec.source, pool))
+    if isinstance(spec, Mapping):
+        return {agent: with_own_pool(one, pool) for agent, one in spec.items()}
+    if isinstance(spec, (list, tuple)):
+        return [with_own_pool(one, pool) for one in spec]
+    if isinstance(spec, OpponentPool) and spec is not pool:
+        raise ValueError(
+            f"the only OpponentPool among the opponents may be the learner's own, {str(pool.folder)!r}, for members of another "
+            f"are called like its own, got that of {str(spec.folder)!r}: give it by its path, {str(spec.folder)!r}"
+        )
+    is_path = isinstance(spec, os.PathLike) or (isinstance(spec, str) and spec not in WORDS)
+    return pool if is_path and Path(spec).resolve() == pool.folder.resolve() else spec
 
 
 def resolve(
@@ -181,10 +214,12 @@ def resolve(
 
     Args:
         spec: the path of an SB3 checkpoint (a string that ends in .zip, has a path separator or names a file, with or
-            without its .zip, and is none of `WORDS`; or any PathLike), "champion" for the one that comes with this package
-            (for the snake on the classic 11x11 board), any other string as a bot's name, a live SB3 model or policy, any of
-            these but bots `frozen` with settings of its own, a function on batches of observations, or an object that is an
-            `Opponent` already and is used as it is.
+            without its .zip, and is none of `WORDS`; or any PathLike), "champion" for the one that comes with this package,
+            any other string as a bot's name, a live SB3 model or policy, any of these but bots `frozen` with settings of its
+            own, a function on batches of observations, or an object that is an `Opponent` already and is used as it is. Its
+            spaces alone decide where the champion can play, which is any board whose longer side is 11, whatever the rules and
+            however many snakes; it was trained and measured on the classic 11x11 board with four snakes only, and elsewhere
+            it is weaker.
         observation_space: what the learner sees; a function sees the same.
         action_space: how the learner acts; a function acts the same.
         make_bot: makes the bot of a name, and raises a ValueError that lists the names if there is none.
@@ -240,7 +275,8 @@ def resolve_seats(
 
     Args:
         spec: one spec for every seat, a list with one per enemy seat in seat order, or a dict by agent name; each what
-            `resolve` takes, an `OpponentPool` or the folder of one, or a `mixture` of such.
+            `resolve` takes, an `OpponentPool` or the path of its folder, or a `mixture` of such. A pool's members are called by
+            their names; if it is given by its path, `<path as given>/<name>`.
         enemy_agents: the agents on the enemy seats, in seat order; None if learners are not named, so that agents change seats.
         num_enemies: how many enemy seats there are.
         settings: those of `resolve`.
@@ -280,12 +316,20 @@ def _pool_source(
 ) -> PoolSource:
     """What seats the members of a pool in these games, by the settings of `resolve`."""
     given = spec if isinstance(spec, Frozen) else Frozen(spec)
+    is_path = not isinstance(given.source, OpponentPool)
+    shown = [observation_space, *other_spaces]
+    settings: dict[str, Any] = {
+        "deterministic": deterministic if given.deterministic is None else given.deterministic,
+        "device": device if given.device is None else given.device,
+    }
     return PoolSource(
-        given.source if isinstance(given.source, OpponentPool) else OpponentPool(given.source),
-        shown=[observation_space, *other_spaces],
-        make_bot=make_bot,
-        deterministic=deterministic if given.deterministic is None else given.deterministic,
-        device=device if given.device is None else given.device,
+        OpponentPool(given.source) if is_path else given.source,
+        shown=shown,
+        make_bot=lambda name: (
+            PolicyOpponent(CHAMPION, shown=shown, name=name, **settings) if _is_champion(name) else make_bot(name)
+        ),
+        prefix=os.path.join(given.source, "") if is_path else "",
+        **settings,
     )
 
 

@@ -21,6 +21,7 @@ from adapters.pool import OpponentPool
 from adapters.specs import Frozen, names_pool
 from adapters.standings import Played, Standings
 from adapters.supersuit_matches import SuperSuitMatches, env_factory
+from snake_pz.bots import BOTS
 from snake_pz.replay import Recorder
 from snake_pz.table import distinct_names
 
@@ -208,7 +209,7 @@ def _members(spec: Any) -> list[Any]:
     if not source.members:
         raise ValueError(f"the pool {str(source.folder)!r} is empty: add a snapshot or a bot first")
     members: list[Any] = [member.name if member.file is None else source.verified(member) for member in source.members]
-    return [replace(spec, source=one) if isinstance(spec, Frozen) and not isinstance(one, str) else one for one in members]
+    return [replace(spec, source=one) if isinstance(spec, Frozen) and one not in BOTS else one for one in members]
 
 
 def _play(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from stable_baselines3 import PPO
@@ -14,6 +15,7 @@ from adapters import frozen, make_sb3_env
 from adapters.cli import app
 from adapters.evaluate import play_games
 from adapters.specs import CHAMPION
+from snake_pz import Rules
 
 torch.set_num_threads(1)
 
@@ -36,6 +38,17 @@ def test_it_plays_under_its_name_whatever_the_learner_sees() -> None:
     env.close()
     with pytest.raises(ValueError, match=r"'champion' cannot play in these games.*7x7 board"):
         make_sb3_env("champion", env_kwargs={"width": 7, "height": 7})
+
+
+@pytest.mark.parametrize(
+    "rules", [Rules(height=5), Rules.hungry_geese(), Rules(edge="wrap"), Rules.battlesnake(num_snakes=2), Rules(num_snakes=8)]
+)
+def test_its_spaces_alone_decide_where_it_plays(rules: Rules) -> None:
+    env = make_sb3_env("champion", env_kwargs={"rules": rules}, num_games=2, seed=0)
+    env.reset()
+    env.step(np.zeros(2, np.int64))
+    assert set(env.lineup.names(0)) == {"champion"}
+    env.close()
 
 
 def test_a_file_of_that_name_is_another_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 
 from adapters.people import preset, seat_people
+from adapters.pool import OpponentPool
+from adapters.specs import frozen, mixture
 from snake_pz import Rules, SnakeEngine, keyboard, make_bot, screens, snake_v0, sprites
 from snake_pz.keyboard import KEYS, Person, Steering, heading_on_board
 from snake_pz.observations import action_space, observation_space
@@ -222,7 +224,7 @@ def test_the_heading_is_read_off_the_board(rules):
 
 def test_two_people_play_at_one_keyboard(sit):
     rules = Rules(num_snakes=2)
-    desk = sit(seat_people(rules, 2, ["greedy"]), rules).begin()
+    desk = sit(seat_people(rules, 2), rules).begin()
     one, two = turning(desk), turning(desk, 1, WASD)
     desk.press(two[2], one[2], one[3], two[3])
     desk.turn()
@@ -232,7 +234,7 @@ def test_two_people_play_at_one_keyboard(sit):
 
 
 def test_one_person_has_both_sets_of_keys(sit):
-    desk = sit(seat_people(SOLO, 1, ["greedy"])).begin()
+    desk = sit(seat_people(SOLO, 1)).begin()
     _, second, key, _ = turning(desk)
     desk.press(key, WASD[DIRECTIONS[second]])
     desk.turn(2)
@@ -655,6 +657,37 @@ def test_who_does_not_fit_is_told():
         Table(SOLO, [Person("you", Rules(width=9, height=9))])
     with pytest.raises(ValueError, match="a person plays one snake, 'you' got 2"):
         Person("you", SOLO).act(np.zeros((2, 7, 11, 11), np.uint8), np.arange(2), None)
+
+
+def test_opponents_get_a_seat_or_are_refused(tmp_path):
+    assert [player.name for player in seat_people(Rules(), 2)] == ["player 1", "player 2", "greedy", "greedy"]
+    assert [player.name for player in seat_people(SOLO, 1)] == [player.name for player in seat_people(SOLO, 1, [])] == ["you"]
+    for rules, humans, words in ((SOLO, 1, ["nope"]), (Rules(num_snakes=2), 2, ["greedy"])):
+        with pytest.raises(
+            ValueError, match=rf"opponents have no seat where people .*, {humans} of {humans}, got '{words[0]}': le"
+        ):
+            seat_people(rules, humans, words)
+    pool = OpponentPool(tmp_path / "pool")
+    pool.add_bot("greedy")
+    for word in (pool.folder, str(pool.folder), pool, frozen(pool), mixture({"greedy": 1})):
+        with pytest.raises(ValueError, match=r"a pool or mixture is not one player, got .*: name the file of one of its"):
+            seat_people(Rules(), 1, ["greedy", word, "greedy"])
+
+
+def test_refused_opponents_are_one_sentence_of_the_command(tmp_path):
+    from typer.testing import CliRunner
+
+    from adapters.cli import app
+
+    OpponentPool(tmp_path / "pool").add_bot("greedy")
+    for arguments, words in (
+        (["--opponent", str(tmp_path / "pool")], "is not one player"),
+        (["--snakes", "1", "--opponent", "nope"], "opponents have no seat"),
+        (["--humans", "2", "--snakes", "2", "--opponent", "nope"], "opponents have no seat"),
+    ):
+        result = CliRunner().invoke(app, ["play", *arguments])
+        assert (result.exit_code, result.output.count("\n")) == (2, 1), result.output
+        assert words in result.output
 
 
 def test_bad_options(sit):

@@ -4,6 +4,7 @@ import gc
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from adapters.evaluate import play_games
 from adapters.lineup import Lineup
 from adapters.members import prioritized, recent, uniform
 from adapters.opponents import PolicyOpponent, Source
-from adapters.pool import Member, OpponentPool, is_pool
+from adapters.pool import Member, OpponentPool, PoolInUseError, is_pool
 from adapters.pool_source import PoolSource
 from adapters.ratings import Rating
 from adapters.specs import resolve_seats
@@ -131,6 +132,10 @@ def test_what_a_pool_does_not_take(checkpoint, trained, tmp_path):
         (lambda: pool.add(checkpoint, step=6, name="Greedy"), ValueError, "has a member 'Greedy' already"),
         (lambda: pool.add(checkpoint, step=6, name="../up"), ValueError, r"letters, digits and _ \. -.*, got '\.\./up'"),
         (lambda: pool.add_bot("snapshot_5"), ValueError, "has a member 'snapshot_5' already"),
+        (lambda: pool.add_bot("gen3.zip"), ValueError, r"a bot is added by its name, .*, got 'gen3\.zip': add\(path, step"),
+        (lambda: pool.add_bot("runs/x"), ValueError, "a bot is added by its name, such as 'greedy', got 'runs/x'"),
+        (lambda: pool.add_bot(tmp_path / "x"), ValueError, "a bot is added by its name, such as 'greedy', got .*Path"),
+        (lambda: pool.remove("nobody"), ValueError, "no member of the pool is called 'nobody': there are greedy, snap"),
         (lambda: pool.add(checkpoint, step=-1), ValueError, "step must be >= 0, got -1"),
         (lambda: pool.add(tmp_path / "nothing", step=6), FileNotFoundError, "no checkpoint at '.*nothing'"),
         (lambda: pool.add(text, step=6), ValueError, r"text\.zip is no SB3 checkpoint"),
@@ -168,6 +173,8 @@ def test_a_manifest_of_anything_else_is_refused(tmp_path, content):
         ({"step": 1, "games": None}, {}, "games None"),
         ({"step": 1, "score": math.nan}, {}, "score nan"),
         ({"step": 1, "rating": {"mu": "x", "sigma": 1}}, {}, "mu 'x'"),
+        ({"step": 1, "rating": []}, {}, ""),
+        ({"step": 1, "name": 5}, {}, r"member \{'name': 5"),
         ({"step": 1}, [], r"learner \[\]"),
         ({"step": 1}, "x", "learner 'x'"),
     ],
@@ -229,10 +236,113 @@ def test_two_writers_are_one_too_many(checkpoint, tmp_path):
     one, other = OpponentPool(tmp_path), OpponentPool(tmp_path)
     one.add(checkpoint, step=1)
     for write in (lambda: other.add(checkpoint, step=2), lambda: other.add_bot("greedy"), other.save):
-        with pytest.raises(RuntimeError, match=r"another process has written to the pool .*, and only one may: reload\(\) it"):
+        with pytest.raises(
+            PoolInUseError, match=r"another process has written to the pool .*, and only one may: reload\(\) it"
+        ):
             write()
     assert other.members == ()
     assert files(tmp_path) == ["manifest.json", "snapshot_1.zip"]
+
+
+def test_while_one_writes_nobody_else_does(checkpoint, tmp_path):
+    one, other = OpponentPool(tmp_path / "pool"), OpponentPool(tmp_path / "pool")
+
+    class Model:
+        observation_space, action_space = VECTOR, WORLD["action_space"]
+        refused = 0
+
+        def get_vec_normalize_env(self):
+            return None
+
+        def save(self, path):  # in the middle of this neither has seen a manifest of the other's
+            for write in (lambda: other.add(checkpoint, step=2), lambda: other.add_bot("greedy"), other.save):
+                with pytest.raises(
+                    PoolInUseError, match=r"another process is writing to the pool .*: give each process its own"
+                ):
+                    write()
+                self.refused += 1
+            shutil.copyfile(checkpoint, path)
+
+    model = Model()
+    one.add(model, step=1)
+    assert model.refused == 3
+    assert files(one.folder) == ["manifest.json", "snapshot_1.zip"]
+    assert one.add_bot("greedy").name == "greedy"  # it does not stand in its own way
+    assert other.reload()
+    other.add(checkpoint, step=2)  # and afterwards the folder is free
+    assert OpponentPool(one.folder).members == other.members
+    with pytest.raises(FileNotFoundError, match="no checkpoint"):
+        OpponentPool(tmp_path / "new").add(tmp_path / "nothing", step=1)
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="which has no such lock")
+def test_a_pool_is_written_where_folders_cannot_be_locked(checkpoint, tmp_path, monkeypatch):
+    import fcntl
+
+    def flock(handle, operation):
+        raise OSError(9, "Bad file descriptor")  # what NFS says
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    pool = OpponentPool(tmp_path)
+    pool.add(checkpoint, step=1)
+    assert files(tmp_path) == ["manifest.json", "snapshot_1.zip"]
+
+
+# ---------------------------------------------------------------- removing
+
+
+def test_a_member_can_be_removed(trained, checkpoint, tmp_path, monkeypatch):
+    pool = OpponentPool(tmp_path)
+    pool.add_bot("greedy")
+    for step in (1, 2, 3):
+        pool.add(checkpoint, step=step)
+        shutil.copyfile(checkpoint, tmp_path / f"snapshot_{step}_vecnormalize.pkl")  # of nobody, and swept away
+    pool.record("snapshot_3", 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", lambda source, target: os.stat("no space left"))
+        with pytest.raises(OSError, match="no space left"):
+            pool.remove("snapshot_2")
+    assert len(pool.members) == len(OpponentPool(tmp_path).members) == 4  # the manifest is first, and then the files
+    assert pool.verified(pool.members[2]).is_file()
+    assert pool.remove("snapshot_2").step == 2
+    assert files(tmp_path) == ["manifest.json", "snapshot_1.zip", "snapshot_3.zip"]
+    assert pool.remove("greedy").file is None
+    assert [member.name for member in OpponentPool(tmp_path).members] == ["snapshot_1", "snapshot_3"]
+    assert OpponentPool(tmp_path).latest.games == 1
+    pool.remove("snapshot_3")  # nobody goes on from it
+    pool.learner = {"steps": 1}
+    with pytest.raises(ValueError, match=r"'snapshot_1' is the latest snapshot .*, and the run whose state is in `learner`"):
+        pool.remove("snapshot_1")
+    assert files(tmp_path) == ["manifest.json", "snapshot_1.zip"]
+    pool.learner = {}
+    pool.remove("snapshot_1")
+    assert files(tmp_path) == ["manifest.json"]
+    with pytest.raises(ValueError, match="is empty: add a snapshot or a bot first"):
+        resolve_seats(pool, enemy_agents=None, num_enemies=1, **WORLD)
+
+
+def test_who_is_removed_sits_down_no_more_and_its_name_may_be_anothers(checkpoint, trained, tmp_path):
+    writer = OpponentPool(tmp_path, sampler="uniform")
+    for step in (1, 2):
+        writer.add(checkpoint, step=step)
+    reader = OpponentPool(tmp_path, sampler=("recent", 1))
+    settings = {"shown": [VECTOR], "make_bot": Scribe, "device": "cpu"}
+    own, others = PoolSource(writer, **settings), PoolSource(reader, **settings)
+    rng = np.random.default_rng(0)
+
+    def drawn(source):
+        return {opponent.name: opponent for opponent in source.draw(50, 3, rng, [])[0]}
+
+    before = drawn(own)
+    others._loaded.clear()
+    writer.remove("snapshot_2")
+    assert set(drawn(own)) == {"snapshot_1"}
+    writer.add(trained("ppo")[1], step=2)
+    after = drawn(own)
+    assert after["snapshot_1"].policy is before["snapshot_1"].policy
+    assert after["snapshot_2"].policy is not before["snapshot_2"].policy
+    assert drawn(others)["snapshot_2"].policy is after["snapshot_2"].policy  # who reads finds another file, and reloads
 
 
 # ---------------------------------------------------------------- crashes
@@ -628,6 +738,13 @@ def test_members_stay_in_memory_while_they_are_wanted(checkpoint, tmp_path, monk
 RULES = {"width": 7, "height": 7, "max_cycles": 30}
 
 
+def world_of(env):
+    """The arguments of `resolve_seats` for one seat of these games."""
+    matches = env.matches
+    spaces = {"observation_space": matches.observation_space, "action_space": matches.action_space}
+    return {**WORLD, **spaces, "other_spaces": matches.other_spaces, "enemy_agents": None, "num_enemies": 1}
+
+
 @pytest.fixture(scope="module")
 def snakes(tmp_path_factory):
     """A folder with three small snakes and a bot."""
@@ -656,12 +773,41 @@ def told(env, steps=150):
 def test_a_pool_plays_by_word_or_as_an_object(snakes, backend, monkeypatch):
     monkeypatch.chdir(snakes.parent)
     made = []
-    for word in (OpponentPool(snakes), snakes, str(snakes), "pool"):
+    prefixes = {OpponentPool(snakes): "", snakes: f"{snakes}{os.sep}", "pool": f"pool{os.sep}", "./pool/": "./pool/"}
+    for word, prefix in prefixes.items():
         env = make_sb3_env(word, num_games=4, env_kwargs=RULES, backend=backend, seed=3, device="cpu")
-        made.append(told(env))
+        games = told(env)
+        assert all(name.startswith(prefix) for names, _ in games for name in names)
+        made.append([(tuple(name.removeprefix(prefix) for name in names), length) for names, length in games])
     assert made[0] == made[1] == made[2] == made[3]
     names = {names for names, _ in made[0]}
     assert names == {(name,) * 3 for name in ("greedy", "snapshot_10", "snapshot_20", "snapshot_30")}
+
+
+def test_members_of_two_pools_are_told_apart_by_path(snakes, tmp_path):
+    copy = shutil.copytree(snakes, tmp_path / "copy")
+    spec = [OpponentPool(snakes), frozen(copy, deterministic=True), mixture({str(copy): 1})]
+    for names, _ in told(make_sb3_env(spec, num_games=4, env_kwargs=RULES, seed=0, device="cpu")):
+        own, *others = names
+        assert own in OpponentPool(snakes).names
+        assert {os.path.dirname(name) for name in others} == {str(copy)}
+        assert {os.path.basename(name) for name in others} <= {*OpponentPool(snakes).names}
+
+
+def test_the_champion_may_be_a_member(tmp_path):
+    pool = OpponentPool(tmp_path / "pool", sampler="uniform")
+    pool.add_bot("champion")
+    env = make_sb3_env(pool, num_games=2, env_kwargs={"max_cycles": 10}, seed=0, device="cpu")
+    assert {names for names, _ in told(env, 20)} == {("champion",) * 3}
+    (champion,) = env.lineup.opponents
+    assert champion.policy is resolve_seats("champion", **world_of(env))[0].policy
+    env.set_opponent(frozen(pool.folder, deterministic=True), when="now")
+    assert env.lineup.names(0) == (str(pool.folder / "champion"),) * 3
+    (champion,) = env.lineup.opponents
+    observations = np.repeat(observe(champion.observation_space, rows=1), 64, axis=0)
+    assert len({*act(champion, observations).tolist()}) == 1
+    with pytest.raises(ValueError, match=r"'champion' of the pool '.*pool' was trained to see Box.*, but these games show"):
+        make_sb3_env(pool, num_games=1, env_kwargs={"width": 7, "height": 7})
 
 
 def test_a_pool_sits_beside_others(snakes):

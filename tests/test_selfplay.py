@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from contextlib import suppress
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ import pytest
 import torch
 from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.logger import KVWriter, Logger
+from stable_baselines3.common.logger import HumanOutputFormat, KVWriter, Logger
 from stable_baselines3.common.vec_env import VecNormalize
 
 from adapters import make_sb3_env
@@ -19,7 +22,7 @@ from adapters.buffers import ActiveRolloutBuffer
 from adapters.pool import OpponentPool
 from adapters.preprocessing import find_statistics
 from adapters.selfplay import LEARNER, SelfPlayCallback
-from adapters.specs import mixture
+from adapters.specs import frozen, mixture
 from adapters.together import SharedGame
 
 torch.set_num_threads(1)
@@ -131,6 +134,74 @@ def test_results_are_placements_of_the_learner_against_each_seat(tmp_path: Path)
     assert callback.ratings[LEARNER].mu > callback.ratings[name].mu
     assert row["selfplay/rating"] == callback.ratings[LEARNER].mu
     env.close()
+
+
+def foreign(folder: Path) -> OpponentPool:
+    """Another run's pool, whose members are called as this one's will be."""
+    pool, env = OpponentPool(folder), small_env()
+    pool.add(learner(env), step=0)
+    env.close()
+    return pool
+
+
+def test_other_runs_pools_are_told_from_the_own(tmp_path: Path) -> None:
+    others = [foreign(tmp_path / name / "pool") for name in ("r0", "r1")]
+    paths = [str(other.folder) for other in others]
+    theirs = {str(other.folder / "snapshot_0") for other in others}
+    met: Counter[str] = Counter()
+
+    class Watch(BaseCallback):
+        def _on_step(self) -> bool:
+            for info in self.locals["infos"]:
+                met.update(info["opponents"].values() if "episode" in info else ())
+            return True
+
+    pool = OpponentPool(tmp_path / "own" / "pool", per="seat")
+    env = small_env(paths[0])
+    spec = mixture({str(pool.folder): 2, paths[0]: 1, paths[1]: 1}, per="seat")
+    callback = SelfPlayCallback(pool, snapshot_every=10_000, opponent=spec)
+    model = learner(env)
+    model.set_logger(Logger(None, [table := HumanOutputFormat(StringIO()), written := Written()]))
+    model.learn(640, callback=[callback, Watch()])
+    env.close()
+    assert set(met) == {"snapshot_0", *theirs}
+    assert pool.members[0].games == met["snapshot_0"] / 2  # that was added when training ended, so this has aged
+    assert set(callback.ratings.as_dict()) == {LEARNER, "snapshot_0", *theirs}
+    assert theirs <= {key.removeprefix("selfplay/above/") for row in written.rows for key in row}
+    assert "above/snapshot_0" in table.file.getvalue()  # and names that are too long for it are left out
+    again = SelfPlayCallback(OpponentPool(pool.folder), snapshot_every=10_000, opponent=spec)
+    assert again.ratings.as_dict() == callback.ratings.as_dict()
+
+
+def test_another_pool_is_given_by_its_path(tmp_path: Path) -> None:
+    other, pool = foreign(tmp_path / "r0" / "pool"), OpponentPool(tmp_path / "own")
+    env = small_env()
+    for opponent in (other, [other, pool], mixture({pool: 3, frozen(other): 1})):
+        callback = SelfPlayCallback(pool, snapshot_every=64, opponent=opponent)
+        with pytest.raises(ValueError, match=r"got that of '.*pool': give it by its path, '.*pool'"):
+            learner(env).learn(64, callback=callback)
+    assert not pool.folder.exists()
+    learner(env).learn(64, callback=SelfPlayCallback(pool, snapshot_every=64, opponent=other.folder))
+    env.close()
+
+
+@pytest.mark.parametrize(
+    ("kept", "words"),
+    [
+        ({"ratings": []}, r"\['ratings'\] must be \[mu, sigma\] by name, got \[\]"),
+        ({"ratings": {"learner": 25.0}}, r"\['ratings'\] must be .*, got \{'learner': 25.0\}"),
+        ({"ratings": {"learner": "12"}}, r"\['ratings'\] must be"),
+        ({"ratings": {"learner": [25.0, None]}}, r"\['ratings'\] must be"),
+        ({"ratings": {"learner": [25.0, float("nan")]}}, r"\['ratings'\] must be"),
+        ({"segment": "x"}, r"\['segment'\] must be a whole number >= 0, got 'x'"),
+        ({"segment": None}, r"\['segment'\] must be a whole number"),
+    ],
+)
+def test_what_a_damaged_manifest_has_kept_is_told(tmp_path: Path, kept: dict[str, Any], words: str) -> None:
+    content = {"version": 1, "members": [], "learner": {"ratings": {}, "segment": 3, **kept}}
+    (tmp_path / "manifest.json").write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=rf"the manifest of the pool in .*{tmp_path.name} is damaged: learner{words}"):
+        SelfPlayCallback(OpponentPool(tmp_path), snapshot_every=9)
 
 
 def test_a_snapshot_starts_with_the_learners_rating(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from stable_baselines3 import PPO
 from adapters import specs
 from adapters.opponents import PolicyOpponent, RandomOpponent, Source
 from adapters.pool import OpponentPool
-from adapters.specs import Mixture, frozen, mixture, names_pool, resolve, resolve_seats
+from adapters.specs import Mixture, frozen, mixture, names_pool, resolve, resolve_seats, with_own_pool
 from tests.toys import FOUR, VECTOR, WORLD, act
 
 
@@ -173,6 +173,31 @@ def test_frozen_takes_checkpoints_models_and_pools_only(source):
         frozen(source)
 
 
+# ---------------------------------------------------------------- the pool of one's own
+
+
+def test_the_path_of_the_own_pool_means_that_pool_wherever_it_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    own, other, bot = OpponentPool("own"), OpponentPool("other"), RandomOpponent(VECTOR, FOUR)
+    for path in ("own", "./own/", Path("own"), tmp_path / "other" / ".." / "own"):  # it need not be there yet
+        assert with_own_pool(path, own) is own
+        assert with_own_pool([path, "greedy"], own) == [own, "greedy"]
+        assert with_own_pool({"a": path, "b": bot}, own) == {"a": own, "b": bot}
+        mixed = with_own_pool(mixture({path: 1, "other": 3}, per="seat"), own)
+        assert (mixed.members, mixed.shares, mixed.per) == ((own, "other"), (0.25, 0.75), "seat")
+        best = with_own_pool(frozen(path, deterministic=True), own)
+        assert (best.source, best.deterministic) == (own, True)
+    for spec in (own, "greedy", "other", bot, None, act):
+        assert with_own_pool(spec, own) is spec
+    assert with_own_pool("greedy", OpponentPool("greedy")) == "greedy"  # which never means a folder
+    for spec in (other, [other, "greedy"], {"a": other}, mixture({other: 1, own: 1}), frozen(other), OpponentPool("own"),
+                 [mixture({frozen(other): 1})]):  # fmt: skip
+        with pytest.raises(
+            ValueError, match=r"the only OpponentPool .* may be the learner's own, 'own', .* give it by its path, 'o"
+        ):
+            with_own_pool(spec, own)
+
+
 # ---------------------------------------------------------------- mixtures
 
 
@@ -208,6 +233,15 @@ def test_mixtures_of_frozen_opponents_and_by_agent(trained):
         (lambda: mixture({"greedy": 1, "random": -1}), ValueError, r"numbers >= 0, got \{'random': -1\}"),
         (lambda: mixture({"greedy": float("nan")}), ValueError, "numbers >= 0"),
         (lambda: mixture({"greedy": float("inf")}), ValueError, "numbers >= 0"),
+        (lambda: mixture({"greedy": 10**400}), ValueError, "numbers >= 0"),
+        (lambda: mixture({"greedy": "a"}), ValueError, r"weights of a mixture must be numbers >= 0, got \{'greedy': 'a'\}"),
+        (lambda: mixture({"greedy": "1"}), ValueError, "numbers >= 0"),
+        (
+            lambda: mixture({"greedy": None, "random": [1]}),
+            ValueError,
+            r"numbers >= 0, got \{'greedy': None, 'random': \[1\]\}",
+        ),
+        (lambda: mixture({"greedy": 1e308, "random": 1e308}), ValueError, "too large to add up: give smaller ones, got .*1e"),
         (lambda: mixture({"greedy": 1}, per="turn"), ValueError, 'per must be "game" or "seat", got \'turn\''),
         (lambda: mixture(["greedy"]), TypeError, "takes a dict of weights by opponent, got list"),
         (lambda: mixture({mixture({"greedy": 1}): 1}), TypeError, "a mixture cannot be part of a mixture"),

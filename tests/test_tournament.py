@@ -423,6 +423,13 @@ def test_what_does_not_fit_is_refused(players: list[Any], kwargs: dict[str, Any]
         tournament(players, **{"games": 1, **kwargs})
 
 
+def test_settings_reach_all_members_of_a_pool_but_bots(tmp_path: Path) -> None:
+    pool = OpponentPool(tmp_path)
+    pool.add_bot("greedy")
+    pool.add_bot("champion")
+    assert adapters.tournament._members(frozen(pool, deterministic=True)) == ["greedy", frozen("champion", deterministic=True)]
+
+
 def test_the_command_prints_a_table_and_writes_files(tmp_path: Path) -> None:
     names = ("plot.png", "json.json", "csv.csv")
     files = [text for name in names for text in (f"--{name.split('.')[0]}", str(tmp_path / name))]

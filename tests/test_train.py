@@ -316,6 +316,21 @@ def test_a_run_whose_pool_has_lost_its_manifest_is_left_as_it_is(tmp_path: Path)
     assert {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
 
 
+def test_two_processes_that_resume_one_run_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train(tmp_path, dataclasses.replace(TINY, steps=64), quiet)
+    prepare = training._prepare
+
+    def meanwhile(out: Path, recipe: Recipe) -> Any:
+        prepared = prepare(out, recipe)
+        OpponentPool(out / "pool").save()  # by the other process
+        return prepared
+
+    monkeypatch.setattr(training, "_prepare", meanwhile)
+    done = CliRunner().invoke(app, ["train", "--resume", str(tmp_path), "--steps", "128"])
+    assert done.exit_code == 2
+    assert "snake-pz: another process has written to the pool" in " ".join(done.output.split())
+
+
 def test_a_game_that_cannot_be_shown_ends_no_training(tmp_path: Path) -> None:
     train(tmp_path, dataclasses.replace(TINY, steps=64), quiet)
     (tmp_path / "game.jsonl").write_text("<no replay>")
