@@ -7,9 +7,8 @@ import json
 import os
 import re
 import shutil
-import sys
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +22,7 @@ from adapters.members import Sampler, make_sampler, thinned
 from adapters.policies import find_checkpoint, load_policy
 from adapters.preprocessing import find_statistics
 from adapters.ratings import Rating
-from snake_pz.files import replacing
+from snake_pz.files import locked, replacing
 
 if TYPE_CHECKING:
     from stable_baselines3.common.base_class import BaseAlgorithm
@@ -319,7 +318,13 @@ class OpponentPool:
     def _writing(self) -> Iterator[None]:
         """In here nobody else writes to the folder, and what is there is what this object knows."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        with _locked(self.folder):
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locked(self.folder))
+            except BlockingIOError as error:
+                raise PoolInUseError(
+                    f"another process is writing to the pool {self.folder}, and only one may: give each process its own folder"
+                ) from error
             self._check_alone()
             yield
 
@@ -371,35 +376,6 @@ class OpponentPool:
 def is_pool(folder: str | os.PathLike[str]) -> bool:
     """Whether the folder is an opponent pool's."""
     return (Path(folder) / MANIFEST).is_file()
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Have a lock on the folder that goes when its process does; none where the system has no such locks.
-
-    Raises:
-        PoolInUseError: somebody else has it.
-    """
-    if sys.platform == "win32":
-        yield
-        return
-    import fcntl
-
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise PoolInUseError(
-                f"another process is writing to the pool {folder}, and only one may: give each process its own folder"
-            ) from error
-        except OSError:  # as on some network file systems
-            pass
-        yield
-    finally:
-        with suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_UN)  # closing would not do it if the process has forked meanwhile
-        os.close(handle)
 
 
 Writer = Callable[[Path], Any]

@@ -1,10 +1,11 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and folders that one process has for itself."""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -36,6 +37,33 @@ def check_writable(path: Path) -> None:
     temporary = _beside(path)
     temporary.touch()
     temporary.unlink()
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Have a lock on the folder that goes when its process does; none where the system has no such locks.
+
+    Raises:
+        BlockingIOError: somebody else has it.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError:  # as on some network file systems
+            pass
+        yield
+    finally:
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_UN)  # closing would not do it if the process has forked meanwhile
+        os.close(handle)
 
 
 def _beside(path: Path) -> Path:
