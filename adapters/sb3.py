@@ -50,14 +50,15 @@ def make_sb3_env(
             an `Opponent`; `frozen(...)`, a checkpoint or model with settings of its own; an `OpponentPool` or its folder;
             `mixture({...})`, drawn anew for every game; a list of these in the order of the enemy seats, or a dict by agent
             name if `learners` are named. None if all agents learn.
-        env: the game; None is the snake of this package. A function or class that makes a PettingZoo parallel environment,
-            such an environment (copied for every game), or its id in PettingZoo's registry.
-        env_kwargs: arguments for the environment's constructor.
+        env: the game; None is the snake of this package, as is `snake_v0.parallel_env`. A function or class that makes a
+            PettingZoo parallel environment, such an environment (copied for every game), or its id in PettingZoo's registry.
+        env_kwargs: arguments for the environment's constructor; for the snake its encoding, actions, rewards and rules, such as
+            `{"observation": "egocentric", "width": 19, "height": 19, "num_snakes": 8}`.
         num_games: how many games run side by side. The VecEnv's `num_envs` is this times the number of learners.
         learners: how many agents of a game learn, or "all". They are shuffled over the seats in every game, so that the policy
             learns to play any of them. A list of agents' names: these always learn.
-        backend: "native" steps all snake games at once, "supersuit" takes any environment; "auto" is "native" if and only
-            if `env` is None.
+        backend: "native" steps all snake games at once, "supersuit" takes any environment; "auto" is "native" for the
+            snake without workers.
         num_workers: in how many worker processes "supersuit" steps the games; 0 is in this one. Workers pay where an
             environment is slow; `env` and what it refers to must be picklable. `WorkerGames` says more.
         deterministic: opponents take their likeliest action instead of sampling, if they are not told otherwise.
@@ -115,6 +116,9 @@ def make_games(
     if num_games < 1:
         raise ValueError(f"num_games must be >= 1, got {num_games}")
     _check_learners(learners)
+    is_snake = env is None or _means_snake(env)
+    if is_snake and (backend == "native" or not num_workers):
+        env = None
     native = _is_native(backend, env)
     _check_workers(num_workers, native)
     matches = _make_matches(native, env, env_kwargs, num_games, learners, num_workers, different_spaces)
@@ -132,7 +136,7 @@ def make_games(
                 observation_space=spaces.observation,
                 other_spaces=matches.other_spaces,
                 action_space=spaces.action,
-                make_bot=_bot_maker(matches, spaces, is_snake=env is None),
+                make_bot=_bot_maker(matches, spaces, is_snake=is_snake),
                 device=device,
                 deterministic=deterministic,
             )
@@ -175,6 +179,13 @@ def _is_native(backend: str, env: object) -> bool:
     if backend == "native" and env is not None:
         raise ValueError(f"backend 'native' plays only the snake of this package, got env={env!r}: use 'auto' or 'supersuit'")
     return backend == "native" or (backend == "auto" and env is None)
+
+
+def _means_snake(env: object) -> bool:
+    """Whether it makes the snake of this package: its class, or a name that PettingZoo's registry knows it by."""
+    from snake_pz import snake_v0
+
+    return env is snake_v0.parallel_env or (isinstance(env, str) and env in ("snake", "snake_v0", "snake-v0"))
 
 
 def _check_workers(num_workers: int, native: bool) -> None:

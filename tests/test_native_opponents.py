@@ -6,7 +6,9 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import VecFrameStack, VecNormalize
 
 from adapters import make_sb3_env
+from adapters.native_matches import NativeMatches
 from adapters.networks import policy_kwargs
+from snake_pz import snake_v0
 from snake_pz.observations import to_absolute
 
 RULES = {"width": 7, "height": 7, "max_cycles": 15}
@@ -144,3 +146,25 @@ def test_random_plays_games_of_every_encoding(backend, kwargs):
     for _ in range(5):
         env.step(np.ones(2, np.int64))
     env.close()
+
+
+@pytest.mark.parametrize("env", [snake_v0.parallel_env, "snake_v0", "snake-v0", "snake"])
+def test_the_snake_is_played_natively_by_all_its_names(env):
+    kwargs = {"width": 7, "height": 9, "num_snakes": 2}
+    venv = make_sb3_env("greedy", env=env, env_kwargs=kwargs, num_games=2, seed=1)
+    plain = make_sb3_env("greedy", env_kwargs=kwargs, num_games=2, seed=1)
+    assert isinstance(venv.matches, NativeMatches)
+    first = plain.reset()
+    assert np.array_equal(venv.reset(), first)
+    slow = make_sb3_env("greedy", env=env, env_kwargs=kwargs, num_games=2, seed=1, backend="supersuit")
+    assert not isinstance(slow.matches, NativeMatches)
+    assert np.array_equal(slow.reset(), first)
+    for one in (venv, plain, slow):
+        one.close()
+
+
+def test_workers_play_the_snake_with_its_bots():
+    venv = make_sb3_env("greedy", env=snake_v0.parallel_env, num_games=2, num_workers=1)
+    venv.reset()
+    venv.step(np.zeros(2, np.int64))
+    venv.close()
