@@ -43,7 +43,7 @@ def train(
     resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder, with its own settings.")] = None,
     config: Annotated[Path | None, typer.Option(help="A config.json whose settings to start from.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A run of at most three minutes on two cores.")] = False,
-    steps: Annotated[int | None, typer.Option(help=_default("steps", "Steps to learn, over all games together."))] = None,
+    steps: Annotated[int | None, typer.Option(help=_default("steps", "Steps of PPO, over all games together."))] = None,
     minutes: Annotated[float | None, typer.Option(help="Stop learning after so many minutes, measurements apart.")] = None,
     games: Annotated[int | None, typer.Option(help=_default("games", "Games side by side."))] = None,
     learners: Annotated[str | None, typer.Option(help=_default("learners", "Snakes of a game that learn, or all."))] = None,
@@ -60,7 +60,7 @@ def train(
         str | None, typer.Option(help=_default("teacher", "The bot that the policy is taught to play like first."))
     ] = None,
     teacher_steps: Annotated[
-        int | None, typer.Option(help=_default("teacher_steps", "For how many steps; 0: not at all."))
+        int | None, typer.Option(help=_default("teacher_steps", "For how many steps; 0: not at all. Fewer where --steps are."))
     ] = None,
     rules: Annotated[str | None, typer.Option(help=_default("rules", "classic, battlesnake or hungry_geese."))] = None,
     width: Annotated[int | None, typer.Option(help="Cells in a row.")] = None,
@@ -107,6 +107,8 @@ def train(
         if config is not None and quick:
             raise ValueError("--config and --quick are two recipes: give one")
         recipe = QUICK if quick else Recipe.load(config) if config is not None else Recipe()
+        if config is None and steps is not None and 0 < steps < recipe.steps:
+            changes.setdefault("teacher_steps", recipe.teacher_steps * steps // recipe.steps)  # a third of the time, as ever
         recipe = dataclasses.replace(recipe, **changes)
         if opponent and recipe.everyone_learns:
             raise ValueError(

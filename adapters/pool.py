@@ -117,6 +117,10 @@ class OpponentPool:
         self._stamp: tuple[int, ...] | None = None  # of the manifest that was last read or written
         self.reload()
 
+    def __repr__(self) -> str:
+        """The folder, and how many there are."""
+        return f"OpponentPool({str(self.folder)!r}, members={len(self._members)})"
+
     @property
     def members(self) -> tuple[Member, ...]:
         """Bots first, then snapshots from the first to the latest."""

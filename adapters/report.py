@@ -78,9 +78,10 @@ def write_report(run: Path) -> Path:
     rows = [(name, json.dumps(value)) for name, value in asdict(recipe).items()]
     parts.append(f'<div class="settings">{_table(("setting", "value"), rows)}</div>')
     steps = measured[-1]["steps"] if measured else 0
+    lessons = f", after {recipe.teacher_steps:,} of imitating {recipe.teacher}" if recipe.teacher_steps else ""
     page = _PAGE.format(
         title=f"Training run {html.escape(run.resolve().name)}",
-        lead=f"{steps:,} steps, {len(pool.members)} members in the pool, seed {recipe.seed}",
+        lead=f"{steps:,} steps of PPO{lessons}; {len(pool.members)} members in the pool, seed {recipe.seed}",
         body="\n".join(parts),
     )
     path = run / "report.html"
@@ -120,7 +121,7 @@ def _measured_figure(measured: Sequence[dict[str, Any]], chance: float) -> str:
 
 def _measured_table(measured: Sequence[dict[str, Any]]) -> str:
     rows = [(f"{entry['steps']:,}", *(f"{entry[bot]:.3f}" for bot in COLOURS)) for entry in measured]
-    return _table(("steps", *COLOURS), rows)
+    return _table(("steps of PPO", *COLOURS), rows)
 
 
 def _selfplay_figure(progress: Sequence[dict[str, float]], pool: OpponentPool, chance: float) -> str:

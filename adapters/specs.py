@@ -240,7 +240,7 @@ def resolve(
         try:
             return make_bot(spec)
         except ValueError as error:
-            raise ValueError(f"{error} (a checkpoint's path would end in .zip)") from error
+            raise ValueError(f"{error} (beside them there is 'champion'; a checkpoint's path would end in .zip)") from error
     if isinstance(spec, Opponent) and not isinstance(spec, type):
         return spec
     if isinstance(spec, (Frozen, str, os.PathLike)) or _is_live(spec):

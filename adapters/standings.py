@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 from collections import Counter
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from rich import box
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -100,6 +102,13 @@ class Standings:
         if name not in self.names:
             raise KeyError(f"no player is called {name!r}: there are {', '.join(self.names)}")
         return self.standings[self.names.index(name)]
+
+    def __str__(self) -> str:
+        """The table as text, 100 characters wide."""
+        console = Console(width=100, file=io.StringIO(), color_system=None)
+        with console.capture() as captured:
+            console.print(self.table())
+        return captured.get()
 
     def table(self) -> Table:
         """The standings for a terminal."""

@@ -76,6 +76,9 @@ def train(out: Path, recipe: Recipe, say: Callable[[str], None] = print) -> dict
     """
     _check_free(out)
     recipe = recipe.seeded()
+    lessons = f"imitating {recipe.teacher} for {recipe.teacher_steps:,} steps, then " if recipe.teacher_steps else ""
+    limit = f", {recipe.minutes:g} minutes at most" if recipe.minutes else ""
+    say(f"{out}: {lessons}PPO for {recipe.steps:,} steps{limit}")
     model, env, pool = _prepare(out, recipe)  # before anything is written, so that bad input leaves nothing behind
     with closing(env):
         _claim(out)
@@ -112,7 +115,9 @@ def resume(
         pool.save()  # refuses to where snapshots have lost their manifest, before anything else is written
         recipe.save(config)
         done = model.num_timesteps
-        say(f"going on after {done:,} steps" if done < recipe.steps else f"all {done:,} steps are done; --steps gives it more")
+        limit = f", {minutes:g} minutes at most" if minutes else ", however long it takes; --minutes sets a limit"
+        more = f"going on after {done:,} steps, to {recipe.steps:,}{limit}"
+        say(more if done < recipe.steps else f"all {done:,} steps are done; --steps gives it more")
         return _run(out, recipe, model, env, pool, say)
 
 
@@ -190,7 +195,8 @@ def _run(
             with replacing(out / "eval.json") as temporary:
                 temporary.write_text(json.dumps({"measured": measured}, indent=2))
             rates = ", ".join(f"{measured[-1][bot]:.2f} against {bot}" for bot in YARDSTICKS)
-            say(f"{steps:,} steps: wins {rates} (chance is {1 / recipe.num_snakes:.2f})")
+            when = f"{steps:,} steps" if steps or not recipe.teacher_steps else f"after imitating {recipe.teacher}"
+            say(f"{when}: wins {rates} (chance is {1 / recipe.num_snakes:.2f})")
 
     def after_snapshot(member: Any) -> None:
         if not measured or member.step // recipe.measure_every > measured[-1]["steps"] // recipe.measure_every:

@@ -145,13 +145,17 @@ class Replay:
             ValueError: it is no replay, of another version, or comes out otherwise.
         """
         if not Path(path).is_file():
-            raise FileNotFoundError(f"no replay at {str(path)!r}: expected a file that --record or Replay.save wrote")
+            inside = Path(path) / "game.jsonl"  # as in the folder of a training run
+            hint = f"did you mean {inside}?" if inside.is_file() else "expected a file that --record or Replay.save wrote"
+            raise FileNotFoundError(f"no replay at {str(path)!r}: {hint}")
         try:
             lines = [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
             header = lines[0]
             if header.get("format") != FORMAT:
                 raise ValueError(f"its format is {header.get('format')!r}")
-        except (UnicodeDecodeError, json.JSONDecodeError, IndexError, AttributeError, ValueError, RecursionError) as error:
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} is no {FORMAT}: it is not even text") from error
+        except (json.JSONDecodeError, IndexError, AttributeError, ValueError, RecursionError) as error:
             raise ValueError(f"{path} is no {FORMAT}: {error}") from error
         if header.get("version") != VERSION:
             raise ValueError(f"{path} has version {header.get('version')!r} of the format, expected {VERSION}")

@@ -277,6 +277,12 @@ def test_while_one_writes_nobody_else_does(checkpoint, tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="which has no such lock")
+def test_a_pool_prints_as_its_folder(tmp_path):
+    pool = OpponentPool(tmp_path / "pool")
+    pool.add_bot("greedy")
+    assert repr(pool) == f"OpponentPool({str(tmp_path / 'pool')!r}, members=1)"
+
+
 def test_a_pool_is_written_where_folders_cannot_be_locked(checkpoint, tmp_path, monkeypatch):
     import fcntl
 

@@ -255,3 +255,14 @@ def test_the_file_is_small_and_says_what_it_is(tmp_path: Path) -> None:
     assert json.loads(lines[0])["format"] == "snake-pz replay"
     assert len(lines) == len(replay.actions) + 2
     assert max(len(line) for line in lines[1:-1]) == len('["uuuu","1f3a"]')
+
+
+def test_what_is_no_replay_is_told_in_words(tmp_path: Path) -> None:
+    (tmp_path / "game.gif").write_bytes(b"GIF89a\x80\xff")
+    with pytest.raises(ValueError, match=r"game\.gif is no snake-pz replay: it is not even text"):
+        Replay.load(tmp_path / "game.gif")
+    with pytest.raises(FileNotFoundError, match="expected a file that --record"):
+        Replay.load(tmp_path)
+    (tmp_path / "game.jsonl").touch()
+    with pytest.raises(FileNotFoundError, match=r"did you mean .*game\.jsonl\?"):
+        Replay.load(tmp_path)

@@ -243,6 +243,13 @@ def test_names_with_brackets_are_shown_as_they_are() -> None:
     assert "b [/x]" in text
 
 
+def test_standings_print_as_their_table() -> None:
+    text = str(by_hand())
+    assert "3 games" in text
+    assert "a = runs/a.zip" in text
+    assert "\x1b" not in text  # no colours, wherever it is printed
+
+
 def test_the_table_breaks_no_bots_name_on_a_narrow_terminal() -> None:
     console = Console(width=80, file=io.StringIO())
     standings = Standings(["territorial", "b", "c"], ["territorial", "b", "c"], by_hand_played())

@@ -64,7 +64,8 @@ def test_a_run_leaves_everything_in_its_folder(tmp_path: Path) -> None:
     assert (run / "game.html").read_text() == game.html()
     assert list((run / "tensorboard").rglob("events*"))
     assert not list(run.rglob(".*"))  # no temporary names are left
-    assert said[0].startswith("0 steps: wins ")
+    assert said[0] == f"{run}: PPO for 256 steps"
+    assert said[1].startswith("0 steps: wins ")
     assert "PPO's updates" in said[-2]
 
 
@@ -146,7 +147,7 @@ def test_ctrl_c_keeps_what_was_learned_and_the_run_goes_on(tmp_path: Path, monke
     assert f"interrupted after 152 steps; go on with --resume {tmp_path}" in said
     assert (tmp_path / "report.html").exists()
     result = resume(tmp_path, say=said.append)
-    assert "going on after 152 steps" in said
+    assert "going on after 152 steps, to 256, however long it takes; --minutes sets a limit" in said
     assert [entry["steps"] for entry in result["measured"]] == [0, 128, 152, 280]
     with (tmp_path / "progress.csv").open() as file:
         assert [int(row["time/total_timesteps"]) for row in csv.DictReader(file)] == [64, 128, 216, 280]
@@ -364,7 +365,10 @@ def test_the_teacher_comes_first_and_once(tmp_path: Path) -> None:
     recipe = dataclasses.replace(TINY, teacher="greedy", teacher_steps=256, measure_every=10**6)
     said: list[str] = []
     whole = train(tmp_path / "whole", recipe, said.append)
-    assert re.match(r"does what greedy would do in \d+% of 256 steps", said[0])
+    assert said[0] == f"{tmp_path / 'whole'}: imitating greedy for 256 steps, then PPO for 256 steps"
+    assert re.match(r"does what greedy would do in \d+% of 256 steps", said[1])
+    assert said[2].startswith("after imitating greedy: wins ")
+    assert "256 steps of PPO, after 256 of imitating greedy" in (tmp_path / "whole" / "report.html").read_text()
     plain = train(tmp_path / "plain", dataclasses.replace(recipe, teacher_steps=0), quiet)
     firsts = [PPO.load(tmp_path / name / "pool" / "snapshot_0.zip").policy.state_dict() for name in ("whole", "plain")]
     assert any(not one.equal(other) for one, other in zip(firsts[0].values(), firsts[1].values(), strict=True))
@@ -407,6 +411,22 @@ def test_minutes_end_the_learning(tmp_path: Path) -> None:
 def test_a_recipe_checks_itself(change: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=re.escape(text)):
         dataclasses.replace(TINY, **change)
+
+
+def test_fewer_steps_bring_fewer_lessons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[Recipe] = []
+    monkeypatch.setattr(training, "train", lambda out, recipe, say: ran.append(recipe))
+    plain = Recipe()
+    lessons = dataclasses.replace(TINY, teacher_steps=64)
+    lessons.save(tmp_path / "tiny.json")
+    for arguments, expected in (
+        (["--steps", "300000"], plain.teacher_steps // 10),
+        (["--steps", "30000000"], plain.teacher_steps),
+        (["--steps", "300000", "--teacher-steps", "7"], 7),
+        (["--config", str(tmp_path / "tiny.json"), "--steps", "64"], 64),
+    ):
+        assert CliRunner().invoke(app, ["train", *arguments]).exit_code == 0
+        assert ran[-1].teacher_steps == expected
 
 
 def test_opponents_on_the_command_line() -> None:
