@@ -62,7 +62,9 @@ def train(
     teacher_steps: Annotated[
         int | None, typer.Option(help=_default("teacher_steps", "For how many steps; 0: not at all. Fewer where --steps are."))
     ] = None,
-    rules: Annotated[str | None, typer.Option(help=_default("rules", "classic, battlesnake or hungry_geese."))] = None,
+    rules: Annotated[
+        str | None, typer.Option(help=_default("rules", "classic, battlesnake, battlesnake:MODE or hungry_geese."))
+    ] = None,
     width: Annotated[int | None, typer.Option(help="Cells in a row.")] = None,
     height: Annotated[int | None, typer.Option(help="Cells in a column.")] = None,
     snakes: Annotated[int | None, typer.Option(help="Snakes on the board.")] = None,
@@ -141,7 +143,7 @@ def play(
         typer.Option(help=f"Who plays the other snakes: {WHO}; given several times: by seat."),
     ] = None,
     humans: Annotated[int, typer.Option(help="People at this keyboard: 1 (arrows or WASD) or 2 (arrows, WASD).")] = 1,
-    rules: Annotated[str, typer.Option(help="classic, battlesnake or hungry_geese.")] = "classic",
+    rules: Annotated[str, typer.Option(help="classic, battlesnake, battlesnake:MODE or hungry_geese.")] = "classic",
     width: Annotated[int | None, typer.Option(help="Cells in a row.")] = None,
     height: Annotated[int | None, typer.Option(help="Cells in a column.")] = None,
     snakes: Annotated[int | None, typer.Option(help="Snakes, people included.")] = None,
@@ -166,7 +168,9 @@ def play(
 def watch(
     what: Annotated[list[str], typer.Argument(metavar="REPLAY|PLAYER...", help="A replay; with --players, one per snake.")],
     players: Annotated[bool, typer.Option("--players", help="Play a game among bots and checkpoints.")] = False,
-    rules: Annotated[str, typer.Option(help="Of that game: classic, battlesnake or hungry_geese.")] = "classic",
+    rules: Annotated[
+        str, typer.Option(help="Of that game: classic, battlesnake, battlesnake:MODE or hungry_geese.")
+    ] = "classic",
     width: Annotated[int | None, typer.Option(help="Cells in a row.")] = None,
     height: Annotated[int | None, typer.Option(help="Cells in a column.")] = None,
     max_cycles: Annotated[int, typer.Option(help="Turns after which that game is cut short.")] = 500,
@@ -230,7 +234,7 @@ def tournament(
     players: Annotated[list[str], typer.Argument(help=f"At least two, each {WHO} or a pool.")],
     games: Annotated[int, typer.Option(help="How many to play.")] = 2000,
     seed: Annotated[int, typer.Option(min=0, help="Of games, line-ups and players.")] = 0,
-    rules: Annotated[str, typer.Option(help="classic, battlesnake or hungry_geese.")] = "classic",
+    rules: Annotated[str, typer.Option(help="classic, battlesnake, battlesnake:MODE or hungry_geese.")] = "classic",
     width: Annotated[int | None, typer.Option(help="Cells in a row.")] = None,
     height: Annotated[int | None, typer.Option(help="Cells in a column.")] = None,
     snakes: Annotated[int | None, typer.Option(help="Snakes in a game.")] = None,

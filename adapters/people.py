@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from adapters.specs import Mixture, names_pool, resolve_seats
 from snake_pz import Rules, make_bot
 from snake_pz.keyboard import Person
 from snake_pz.observations import OBSERVATIONS, action_space, observation_space
+from snake_pz.rules import Battlesnake
 
 if TYPE_CHECKING:
     from snake_pz.table import Player
 
-PRESETS = {"classic": Rules.classic, "battlesnake": Rules.battlesnake, "hungry_geese": Rules.hungry_geese}
+PRESETS: dict[str, Callable[..., Rules]] = {
+    "classic": Rules.classic,
+    "battlesnake": Rules.battlesnake,
+    **{f"battlesnake:{mode}": partial(Rules.battlesnake, mode) for mode in get_args(Battlesnake)},
+    "hungry_geese": Rules.hungry_geese,
+}
 """Rules by the names that users give them."""
 
 

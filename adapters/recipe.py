@@ -32,7 +32,7 @@ class Recipe:
         learners: how many snakes of each game the learner plays, "all" of them or a number.
         opponent: who plays the other snakes: a bot, the path of a checkpoint or pool, or "self", the pool of the run's own
             snapshots; or a dict of these with shares, drawn for each seat and game by itself.
-        rules: classic, battlesnake or hungry_geese.
+        rules: classic, battlesnake, battlesnake:MODE or hungry_geese.
         width: cells in a row; None: what the rules say, as for the next two.
         height: cells in a column.
         snakes: snakes on the board.

@@ -50,6 +50,10 @@ print(rules.replace(edge="wrap").edge)
   87e094e), in the modes `standard`, `wrapped`, `constrictor`, `solo` and `royale`.
 - `Rules.hungry_geese()` is Hungry Geese as Kaggle plays it (`kaggle-environments` 1.33.2).
 
+Commands have them as `--rules classic`, `battlesnake`, `battlesnake:wrapped` (or another mode) and `hungry_geese`, and single
+fields only for the board and the snakes: `--width`, `--height`, `--snakes`. All else is Python's, as
+`make_sb3_env("greedy", env_kwargs={"rules": rules})`.
+
 ## A turn
 
 All snakes move at once, and all are judged on the board as it is after the moves. No outcome depends on a snake's number,

@@ -690,13 +690,21 @@ def test_refused_opponents_are_one_sentence_of_the_command(tmp_path):
         assert words in result.output
 
 
+def test_modes_of_battlesnake_have_names():
+    assert preset("battlesnake:wrapped", width=7) == Rules.battlesnake("wrapped", width=7)
+    assert preset("battlesnake") == preset("battlesnake:standard")
+
+
 def test_bad_options(sit):
     table = Table(SOLO, [Person("you", SOLO)])
     with pytest.raises(ValueError, match=r"fps must be between 0\.1 and 60 turns per second, got 0"):
         Session(table, fps=0)
     with pytest.raises(ValueError, match="seed must be between 0 and"):
         Session(table, seed=-1)
-    with pytest.raises(ValueError, match="rules must be one of 'classic', 'battlesnake', 'hungry_geese', got 'chess'"):
+    with pytest.raises(
+        ValueError,
+        match=r"rules must be one of 'classic', 'battlesnake', 'battlesnake:standard', .*, 'hungry_geese', got 'chess'",
+    ):
         preset("chess")
     with pytest.raises(ValueError, match=r"'champion' sees .* which is no encoding of a 7x7 board"):
         Table(Rules(width=7, height=7), seat_people(Rules(width=7, height=7), 1, ["champion"]))
