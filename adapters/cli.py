@@ -22,7 +22,7 @@ from snake_pz.files import check_writable
 app = typer.Typer(help="Multi-snake for PettingZoo, self-play for Stable-Baselines3.", no_args_is_help=True)
 bench_app = typer.Typer(help="Measure this machine.", no_args_is_help=True)
 app.add_typer(bench_app, name="bench")
-console = Console()
+console = Console(highlight=False)
 
 WHO = f"a bot ({', '.join(BOTS)}), champion (trained on the classic 11x11 board), a checkpoint"
 
