@@ -120,11 +120,13 @@ class Outlook(nn.Module):
         # Rows first and the batch last: then a step up or down moves whole blocks of memory.
         own, others, heads, food, walls = view[:, :5, inside, inside].permute(1, 2, 0, 3)
         taken = torch.maximum(torch.maximum(own, others), walls.floor()).contiguous()  # hazards are below 1
-        cells = self.bits.new_empty(turns + 3, side, batch, side)
+        bits = self.bits.float()
+        cells = bits.new_empty(turns + 3, side, batch, side)
         torch.le(taken, self.free_by, out=cells[:turns])
         for number, (plane, level) in enumerate(((food, 0.5), (heads, 0.75), (heads, 0.25)), turns):
             torch.gt(plane, level, out=cells[number])
-        *free, food, long_heads, all_heads = (cells @ self.bits).to(self._dtype)  # (side, B) each
+        with torch.autocast(view.device.type, enabled=False):  # half the precision would lose cells
+            *free, food, long_heads, all_heads = (cells @ bits).to(self._dtype)  # (side, B) each
         # What has been reached: by us after each of the three moves, before others; the same, others or not; by heads of
         # snakes as long or longer; by shorter ones.
         reached = torch.zeros(side, 8, batch, dtype=self._dtype, device=view.device)

@@ -81,6 +81,14 @@ def test_outlook_loses_no_cell_of_the_widest_rows():
     np.testing.assert_allclose(Outlook(11)(view)[0], slow_outlook(view[0].numpy(), 11), atol=1e-5)
 
 
+def test_outlook_loses_no_cell_at_half_precision():
+    seen = torch.as_tensor(views(Rules(), 12)).float() / 255
+    expected = Outlook(7)(seen)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(Outlook(7)(seen), expected)
+    torch.testing.assert_close(Outlook(7).half()(seen.half()).float(), expected, rtol=2e-3, atol=0)
+
+
 def test_outlook_tells_the_dead_end_from_the_way_out():
     view = torch.zeros(1, 6, 21, 21)
     view[0, 4, 9, 8:13] = view[0, 4, 8:11, 8] = view[0, 4, 11, 8:10] = 1  # wall ahead, and a pocket of one cell on the left
