@@ -114,8 +114,10 @@ class Outlook(nn.Module):
 
     @torch.no_grad()
     def forward(self, view: torch.Tensor) -> torch.Tensor:
-        """(B, 6, S, S) levels from 0 to 1 -> (B, width), mostly from 0 to 1."""
+        """(B, 6, S, S) levels from 0 to 1, S at least `side` -> (B, width), mostly from 0 to 1."""
         centre, half, turns, side, batch = view.shape[-1] // 2, self.turns, self.turns, self.side, len(view)
+        if view.shape[-1] < side:
+            raise ValueError(f"to look {turns} turns ahead takes a view of {side} cells a side or more, got {view.shape[-1]}")
         inside = slice(centre - half, centre + half + 1)
         # Rows first and the batch last: then a step up or down moves whole blocks of memory.
         own, others, heads, food, walls = view[:, :5, inside, inside].permute(1, 2, 0, 3)

@@ -354,7 +354,10 @@ class OpponentPool:
                 temporary.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")
             self._stamp = self._stamp_on_disk()
         except BaseException:
-            self._members = before
+            if (stamp := self._stamp_on_disk()) == self._stamp:
+                self._members = before
+            else:  # interrupted when it was there already: nobody else writes now
+                self._stamp = stamp
             raise
 
     def _sweep(self) -> None:

@@ -93,7 +93,7 @@ class PoolSource:
         sitting = {name for name, opponent in self._loaded.items() if id(opponent) in there}
 
         def drawn() -> tuple[list[str], NDArray[np.intp]]:
-            names, shares = self._candidates(rng, sitting)
+            names, shares = self._candidates(rng, sitting.intersection(self._pool.names))
             table = rng.choice(len(names), (games, 1 if self._pool.per == "game" else seats), p=shares)
             used, which = np.unique(table, return_inverse=True)
             coming = [names[one] for one in used.tolist()]

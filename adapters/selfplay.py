@@ -72,7 +72,7 @@ class SelfPlayCallback(BaseCallback):
     Logged under `selfplay/`, over the games since the last log: `win_rate` (first place, ties count 1/m), by the learner's
     agent `win_rate_as/<agent>`, `above/<opponent>` (how often the learner was placed above it, ties count half), `rating`,
     `rating_sigma`, `members`, and `opponent_time`, the share of wall-clock time that opponents took to act. SB3's table on the
-    terminal leaves out opponents of long names.
+    terminal leaves out opponents and agents of long names.
 
     Args:
         pool: where snapshots go. `pool.learner` is this callback's to keep what it needs to go on: "steps", "segment",
@@ -170,7 +170,7 @@ class SelfPlayCallback(BaseCallback):
         record("selfplay/members", len(self.pool.members))
         record("selfplay/opponent_time", (self._env.lineup.seconds - self._acted) / (time.perf_counter() - self._since))
         for agent, tally in self._as_agent.items():
-            record(f"selfplay/win_rate_as/{agent}", tally.rate)
+            record(f"selfplay/win_rate_as/{agent}", tally.rate, exclude=() if len(agent) <= TABLE_NAME - 6 else ("stdout",))
         for name, tally in self._against.items():  # other names every time: a table cannot have a column for each
             record(f"selfplay/above/{name}", tally.rate, exclude=("csv",) if len(name) <= TABLE_NAME else ("csv", "stdout"))
         self._keep()

@@ -221,6 +221,8 @@ def _run(
     taught = time.perf_counter() - started
     clock = Clock(self_play, env, None if recipe.minutes is None else 60 * recipe.minutes - taught)
     if model.num_timesteps < recipe.steps and not interrupted:
+        if pool.latest is not None:  # it may have been killed before it was measured
+            after_snapshot(pool.latest)
         model.set_logger(_logger(out, up_to=model.num_timesteps))
         with _bar(recipe.steps, initial=model.num_timesteps) as bar:
             try:

@@ -23,7 +23,8 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         temporary.unlink(missing_ok=True)
     if os.name == "posix":  # elsewhere folders cannot be opened, and need not be
-        _flush(path.parent)
+        with suppress(OSError):  # some file systems refuse it; the file is there all the same
+            _flush(path.parent)
 
 
 def check_writable(path: Path) -> None:
@@ -51,7 +52,7 @@ def locked(folder: Path) -> Iterator[None]:
         return
     import fcntl
 
-    handle = os.open(folder, os.O_RDONLY)
+    handle, owner = os.open(folder, os.O_RDONLY), os.getpid()
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -61,8 +62,9 @@ def locked(folder: Path) -> Iterator[None]:
             pass
         yield
     finally:
-        with suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_UN)  # closing would not do it if the process has forked meanwhile
+        if os.getpid() == owner:  # and not a child that has come out here too
+            with suppress(OSError):
+                fcntl.flock(handle, fcntl.LOCK_UN)  # closing would not do it if the process has forked meanwhile
         os.close(handle)
 
 

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from adapters.cli import app
-from snake_pz.files import check_writable, replacing
+from snake_pz.files import check_writable, locked, replacing
 
 
 def test_a_file_appears_whole_in_a_folder_that_is_made(tmp_path: Path) -> None:
@@ -56,6 +56,36 @@ def test_the_disk_has_the_content_before_the_name_and_then_the_name(tmp_path: Pa
     content = path.stat().st_ino
     expected = [("flushed", content), ("renamed", content)]
     assert done == ([*expected, ("flushed", tmp_path.stat().st_ino)] if os.name == "posix" else expected)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="folders are flushed on POSIX only")
+def test_a_file_system_that_flushes_no_folders_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flush = os.fsync
+
+    def fsync(handle: int) -> None:
+        if os.fstat(handle).st_ino == tmp_path.stat().st_ino:
+            raise OSError("Invalid argument")
+        flush(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with replacing(tmp_path / "file.txt") as temporary:
+        temporary.write_text("whole")
+    assert (tmp_path / "file.txt").read_text() == "whole"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="folders are locked on POSIX only")
+def test_a_child_that_leaves_a_lock_takes_it_from_nobody(tmp_path: Path) -> None:
+    lock = locked(tmp_path)
+    lock.__enter__()
+    if (child := os.fork()) == 0:
+        lock.__exit__(None, None, None)
+        os._exit(0)
+    os.waitpid(child, 0)
+    with pytest.raises(BlockingIOError), locked(tmp_path):
+        pass
+    lock.__exit__(None, None, None)
+    with locked(tmp_path):
+        pass
 
 
 def test_what_can_be_written_is_left_as_it_is(tmp_path: Path) -> None:

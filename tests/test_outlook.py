@@ -122,6 +122,8 @@ def test_other_encodings_are_refused():
         SnakeNet(observations.observation_space(Rules(), "egocentric"), channels=(8,))
     with pytest.raises(ValueError, match="from 1 to 11"):
         Outlook(12)
+    with pytest.raises(ValueError, match="7 turns ahead takes a view of 15 cells a side or more, got 13"):
+        Outlook(7)(torch.zeros(2, 6, 13, 13))
 
 
 def test_policy_kwargs_name_the_network_and_its_settings():

@@ -392,6 +392,39 @@ def test_a_failure_at_any_step_of_adding_changes_nothing(trained, tmp_path, monk
     assert files(tmp_path) == ["manifest.json", "snapshot_1.zip", "snapshot_3.zip"]
 
 
+@pytest.mark.parametrize(("latest_share", "max_active"), [(0.5, 3), (0.0, 2)])
+def test_all_who_sit_may_be_removed(tmp_path, latest_share, max_active):
+    pool = OpponentPool(tmp_path, latest_share=latest_share, max_active=max_active, max_loaded=max_active, per="seat")
+    for name in ("a", "b", "c", "d"):
+        pool.add_bot(name)
+    source = PoolSource(pool, shown=[VECTOR], make_bot=lambda name: Scribe(0, name), device="cpu")
+    rng, seated = np.random.default_rng(0), []
+    while len(seated) < max_active:
+        seated += [one for one in source.draw(64, 3, rng, seated)[0] if one not in seated]
+    for opponent in seated:
+        pool.remove(opponent.name)
+    coming, _ = source.draw(64, 3, rng, seated)
+    assert {opponent.name for opponent in coming} <= set(pool.names)
+
+
+def test_an_interruption_when_the_manifest_is_there_already_loses_nothing(checkpoint, tmp_path, monkeypatch):
+    pool = OpponentPool(tmp_path)
+    pool.add(checkpoint, step=1)
+
+    def replaced(source, target, rename=os.replace):
+        rename(source, target)
+        if os.path.basename(target) == "manifest.json":
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", replaced)
+        with pytest.raises(KeyboardInterrupt):
+            pool.add(checkpoint, step=2)
+    assert [member.step for member in pool.members] == [member.step for member in OpponentPool(tmp_path).members] == [1, 2]
+    pool.add(checkpoint, step=3)
+    assert [member.step for member in OpponentPool(tmp_path).members] == [1, 2, 3]
+
+
 def test_leftovers_of_a_crash_are_ignored_and_removed_by_the_next_add(checkpoint, tmp_path):
     pool = OpponentPool(tmp_path)
     pool.add(checkpoint, step=1)

@@ -173,6 +173,28 @@ def test_other_runs_pools_are_told_from_the_own(tmp_path: Path) -> None:
     assert again.ratings.as_dict() == callback.ratings.as_dict()
 
 
+def test_agents_of_long_names_do_not_break_the_table(tmp_path: Path) -> None:
+    names = [f"adversary_predator_agent_{number}" for number in range(2)]
+
+    class Renamed(BaseCallback):
+        """As if the learner's games had been over under these names."""
+
+        def _on_step(self) -> bool:
+            for name in names:
+                callback._take(name, {}, {name: 1})
+            return True
+
+    env = small_env()
+    callback = SelfPlayCallback(OpponentPool(tmp_path), snapshot_every=10_000)
+    model = learner(env)
+    model.set_logger(Logger(None, [table := HumanOutputFormat(StringIO()), written := Written()]))
+    model.learn(64, callback=[callback, Renamed()])
+    env.close()
+    assert {f"selfplay/win_rate_as/{name}" for name in names} <= set(written.rows[0])
+    assert "win_rate" in table.file.getvalue()
+    assert "adversary" not in table.file.getvalue()
+
+
 def test_another_pool_is_given_by_its_path(tmp_path: Path) -> None:
     other, pool = foreign(tmp_path / "r0" / "pool"), OpponentPool(tmp_path / "own")
     env = small_env()

@@ -332,6 +332,23 @@ def test_two_processes_that_resume_one_run_are_told(tmp_path: Path, monkeypatch:
     assert "snake-pz: another process has written to the pool" in " ".join(done.output.split())
 
 
+def test_a_run_that_was_killed_before_a_measurement_makes_up_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Killed(BaseException):
+        pass
+
+    def measure(model: Any, recipe: Recipe, measured: Any = training.measure_against_bots) -> dict[str, float]:
+        if model.num_timesteps == 128:
+            raise Killed
+        rates: dict[str, float] = measured(model, recipe)
+        return rates
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "measure_against_bots", measure)
+        with pytest.raises(Killed):
+            train(tmp_path / "run", TINY, quiet)
+    assert resume(tmp_path / "run", say=quiet) == train(tmp_path / "whole", TINY, quiet)
+
+
 def test_a_game_that_cannot_be_shown_ends_no_training(tmp_path: Path) -> None:
     train(tmp_path, dataclasses.replace(TINY, steps=64), quiet)
     (tmp_path / "game.jsonl").write_text("<no replay>")
