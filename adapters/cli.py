@@ -194,9 +194,8 @@ def watch(
             raise ValueError(f"fps must be above 0, got {fps}")
         if mp4:
             export.check_mp4()
-        for path in (record, html, gif, mp4):
-            if path is not None:
-                check_writable(path)
+        for target in filter(None, (record, html, gif, mp4)):
+            check_writable(target)
         if players:
             from adapters.evaluate import record_game
             from adapters.people import preset
@@ -252,9 +251,9 @@ def tournament(
 
     with _clear_errors():
         printed = json == Path("-")
-        for path in (None if printed else json, csv, plot):
-            if path is not None:
-                check_writable(path)
+        document = None if printed else json
+        for target in filter(None, (document, csv, plot)):
+            check_writable(target)
         standings = play_tournament(
             players,
             games=games,
@@ -269,7 +268,7 @@ def tournament(
             typer.echo(standings.json(), nl=False)
         else:
             console.print(standings.table())
-        writers = ((None if printed else json, standings.write_json), (csv, standings.write_csv), (plot, standings.plot))
+        writers = ((document, standings.write_json), (csv, standings.write_csv), (plot, standings.plot))
         for path, write in writers:
             if path is not None:
                 write(path)

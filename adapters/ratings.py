@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -90,7 +91,21 @@ class Ratings:
 
     @classmethod
     def from_dict(cls, ratings: Mapping[str, Any], drift: float = DRIFT) -> Ratings:
-        """What `as_dict` gave, to go on with."""
+        """What `as_dict` gave, to go on with.
+
+        Raises:
+            ValueError: it is none.
+        """
+        if not isinstance(ratings, Mapping) or not all(map(_is_rating, ratings.values())):
+            raise ValueError(f"ratings must be [mu, sigma] by name, got {ratings!r:.200}")
         restored = cls(drift)
         restored._ratings = {name: Rating(float(mu), float(sigma)) for name, (mu, sigma) in ratings.items()}
         return restored
+
+
+def _is_rating(pair: Any) -> bool:
+    return (
+        isinstance(pair, (list, tuple))
+        and len(pair) == 2
+        and all(isinstance(number, (int, float)) and math.isfinite(number) for number in pair)
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -19,8 +18,8 @@ from adapters.ports import PortMatches
 from adapters.ratings import Ratings
 from adapters.specs import with_own_pool
 
-TABLE_NAME = 27
-"""How long a name may be in SB3's table on the terminal, which cuts keys to 36 characters and fails if two are then equal."""
+TABLE_KEY = 33
+"""How long a key may be in SB3's table, which indents it by 3, cuts it to 36 characters and fails if two are then equal."""
 
 LEARNER = "learner"
 """What the learner is called in `pool.learner["ratings"]`."""
@@ -170,9 +169,11 @@ class SelfPlayCallback(BaseCallback):
         record("selfplay/members", len(self.pool.members))
         record("selfplay/opponent_time", (self._env.lineup.seconds - self._acted) / (time.perf_counter() - self._since))
         for agent, tally in self._as_agent.items():
-            record(f"selfplay/win_rate_as/{agent}", tally.rate, exclude=() if len(agent) <= TABLE_NAME - 6 else ("stdout",))
+            key = f"win_rate_as/{agent}"
+            record(f"selfplay/{key}", tally.rate, exclude=_off_table(key))
         for name, tally in self._against.items():  # other names every time: a table cannot have a column for each
-            record(f"selfplay/above/{name}", tally.rate, exclude=("csv",) if len(name) <= TABLE_NAME else ("csv", "stdout"))
+            key = f"above/{name}"
+            record(f"selfplay/{key}", tally.rate, exclude=("csv", *_off_table(key)))
         self._keep()
         self._clear()
 
@@ -226,21 +227,19 @@ class SelfPlayCallback(BaseCallback):
 
 def _kept(pool: OpponentPool) -> tuple[Ratings, int]:
     """The ratings and the number of the segment that a pool has kept."""
-    ratings, segment = pool.learner.get("ratings", {}), pool.learner.get("segment", 0)
+    segment = pool.learner.get("segment", 0)
     damaged = f"the manifest of the pool in {pool.folder} is damaged: learner"
-    if not isinstance(ratings, Mapping) or not all(map(_is_rating, ratings.values())):
-        raise ValueError(f"{damaged}['ratings'] must be [mu, sigma] by name, got {ratings!r:.200}")
     if type(segment) is not int or segment < 0:
         raise ValueError(f"{damaged}['segment'] must be a whole number >= 0, got {segment!r:.80}")
-    return Ratings.from_dict(ratings), segment
+    try:
+        return Ratings.from_dict(pool.learner.get("ratings", {})), segment
+    except ValueError as error:
+        raise ValueError(f"{damaged}['ratings']{str(error).removeprefix('ratings')}") from error
 
 
-def _is_rating(pair: Any) -> bool:
-    return (
-        isinstance(pair, (list, tuple))
-        and len(pair) == 2
-        and all(isinstance(number, (int, float)) and math.isfinite(number) for number in pair)
-    )
+def _off_table(key: str) -> tuple[str, ...]:
+    """What to exclude where this key under `selfplay/` is too long for SB3's table on the terminal."""
+    return ("stdout",) if len(key) > TABLE_KEY else ()
 
 
 def _curried(env: Any) -> CurryVecEnv:

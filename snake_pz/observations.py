@@ -133,6 +133,20 @@ def _clock(uses_health: Any, max_health: Any, max_turns: Any, health: Any, turn:
     return np.uint8(255 * left // full)
 
 
+@njit(cache=True, nogil=True, inline="always")
+def _find_food(food: Any, pieces: Any, e: Any, found: Any) -> Any:
+    """Write the cells that have food in game e to the front of `found`; how many they are."""
+    left, count = pieces[e], 0
+    for cell in range(food.shape[1]):
+        if left <= 0:
+            break
+        if food[e, cell] > 0:
+            left -= food[e, cell]
+            found[count] = cell
+            count += 1
+    return count
+
+
 @njit(cache=True, nogil=True)
 def _write_board(s: Any, r: Any, rows: Any, out: Any) -> None:
     alive, died, body, heads, length, food = s.alive, s.just_died, s.body, s.head, s.length, s.food
@@ -140,6 +154,7 @@ def _write_board(s: Any, r: Any, rows: Any, out: Any) -> None:
     width, padded_height, padded_width = r.width, out.shape[3], out.shape[4]
     flat = out.reshape(out.shape[0], snakes, out.shape[2], padded_height * padded_width)
     padded = padded_width > width or padded_height > r.height
+    fed = np.empty(food.shape[1], np.int64)
     for e in rows:
         for v in range(snakes):
             if not (alive[e, v] or died[e, v]):
@@ -175,16 +190,11 @@ def _write_board(s: Any, r: Any, rows: Any, out: Any) -> None:
                         flat[e, v, 2, at] = level
                         if k == 0:
                             flat[e, v, 3, at] = _LONGER if long >= length[e, v] else _SHORTER
-        left = s.food_count[e]
-        for cell in range(food.shape[1]):
-            if left <= 0:
-                break
-            if food[e, cell] > 0:
-                left -= food[e, cell]
-                to = cell if padded_width == width else cell // width * padded_width + cell % width
-                for v in range(snakes):
-                    if alive[e, v] or died[e, v]:
-                        flat[e, v, 4, to] = 255
+        for piece in range(_find_food(food, s.food_count, e, fed)):
+            to = fed[piece] if padded_width == width else fed[piece] // width * padded_width + fed[piece] % width
+            for v in range(snakes):
+                if alive[e, v] or died[e, v]:
+                    flat[e, v, 4, to] = 255
         if r.hazard_damage != 0:
             for cell in range(food.shape[1]):
                 if s.hazard[e, cell] > 0:
@@ -207,6 +217,7 @@ def _write_egocentric(s: Any, r: Any, rows: Any, out: Any) -> None:
     planes[others], planes[fed], planes[hazards] = 2, 3, 4
     cells = np.empty((kinds, max(food.shape[1], body.shape[2])), np.int64)
     levels: Any = np.empty(cells.shape, np.uint8)
+    levels[fed] = 255
     counts = np.empty(kinds, np.int64)
     for e in rows:
         counts[:] = 0
@@ -218,14 +229,7 @@ def _write_egocentric(s: Any, r: Any, rows: Any, out: Any) -> None:
                 if at >= 0:
                     cells[j, counts[j]], levels[j, counts[j]] = at, min((length[e, j] - k) * TTL_STEP, 255)
                     counts[j] += 1
-        left = s.food_count[e]
-        for cell in range(food.shape[1]):
-            if left <= 0:
-                break
-            if food[e, cell] > 0:
-                left -= food[e, cell]
-                cells[fed, counts[fed]], levels[fed, counts[fed]] = cell, 255
-                counts[fed] += 1
+        counts[fed] = _find_food(food, s.food_count, e, cells[fed])
         if r.hazard_damage != 0:
             for cell in range(food.shape[1]):
                 if s.hazard[e, cell] > 0:

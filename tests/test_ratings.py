@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -103,3 +104,9 @@ def test_ratings_go_through_json() -> None:
 def test_a_rank_for_every_name_is_asked_for() -> None:
     with pytest.raises(ValueError, match="a rank for each of 2 names, got 3"):
         Ratings().rate(["a", "b"], [1, 2, 3])
+
+
+@pytest.mark.parametrize("kept", [[], {"a": 25.0}, {"a": [25.0, None]}, {"a": [25.0, float("inf")]}])
+def test_what_are_no_ratings_is_refused(kept: Any) -> None:
+    with pytest.raises(ValueError, match=r"ratings must be \[mu, sigma\] by name, got"):
+        Ratings.from_dict(kept)
