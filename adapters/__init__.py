@@ -6,44 +6,29 @@ Stable-Baselines3.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import lazy_loader
 
 if TYPE_CHECKING:
-    from adapters.buffers import ActiveDictReplayBuffer, ActiveDictRolloutBuffer, ActiveReplayBuffer, ActiveRolloutBuffer, Rows
-    from adapters.curry import CurryVecEnv
-    from adapters.lineup import Lineup
-    from adapters.maskable_buffers import ActiveMaskableDictRolloutBuffer, ActiveMaskableRolloutBuffer
-    from adapters.matches import Matches, Turn, View
-    from adapters.opponents import Opponent
-    from adapters.pool import OpponentPool
+    from adapters.evaluation.evaluate import play_games
+    from adapters.evaluation.tournament import tournament
+    from adapters.networks import policy_kwargs, snake_policy_kwargs
+    from adapters.opponents.pool import OpponentPool
+    from adapters.opponents.protocol import Opponent
+    from adapters.opponents.specs import frozen, mixture
     from adapters.sb3 import make_sb3_env
-    from adapters.specs import frozen, mixture, resolve
-    from adapters.testing import curried_env_test
-    from adapters.together import SharedGame
-
-_HOMES = {
-    "ActiveDictReplayBuffer": "adapters.buffers",
-    "ActiveDictRolloutBuffer": "adapters.buffers",
-    "ActiveMaskableDictRolloutBuffer": "adapters.maskable_buffers",
-    "ActiveMaskableRolloutBuffer": "adapters.maskable_buffers",
-    "ActiveReplayBuffer": "adapters.buffers",
-    "ActiveRolloutBuffer": "adapters.buffers",
-    "CurryVecEnv": "adapters.curry",
-    "Lineup": "adapters.lineup",
-    "Matches": "adapters.matches",
-    "Opponent": "adapters.opponents",
-    "OpponentPool": "adapters.pool",
-    "Rows": "adapters.buffers",
-    "SharedGame": "adapters.together",
-    "Turn": "adapters.matches",
-    "View": "adapters.matches",
-    "curried_env_test": "adapters.testing",
-    "frozen": "adapters.specs",
-    "make_sb3_env": "adapters.sb3",
-    "mixture": "adapters.specs",
-    "resolve": "adapters.specs",
-}
+    from adapters.testing.contract import curried_env_test
+    from adapters.training.selfplay import SelfPlayCallback
+    from adapters.vec_env.buffers import (
+        ActiveDictReplayBuffer,
+        ActiveDictRolloutBuffer,
+        ActiveReplayBuffer,
+        ActiveRolloutBuffer,
+    )
+    from adapters.vec_env.curry import CurryVecEnv
+    from adapters.vec_env.maskable_buffers import ActiveMaskableDictRolloutBuffer, ActiveMaskableRolloutBuffer
+    from adapters.vec_env.shared_game import SharedGame
 
 __all__ = [
     "ActiveDictReplayBuffer",
@@ -53,27 +38,35 @@ __all__ = [
     "ActiveReplayBuffer",
     "ActiveRolloutBuffer",
     "CurryVecEnv",
-    "Lineup",
-    "Matches",
     "Opponent",
     "OpponentPool",
-    "Rows",
+    "SelfPlayCallback",
     "SharedGame",
-    "Turn",
-    "View",
     "curried_env_test",
     "frozen",
     "make_sb3_env",
     "mixture",
-    "resolve",
+    "play_games",
+    "policy_kwargs",
+    "snake_policy_kwargs",
+    "tournament",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+__getattr__, __dir__, _ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "evaluation.evaluate": ["play_games"],
+        "evaluation.tournament": ["tournament"],
+        "networks": ["policy_kwargs", "snake_policy_kwargs"],
+        "opponents.pool": ["OpponentPool"],
+        "opponents.protocol": ["Opponent"],
+        "opponents.specs": ["frozen", "mixture"],
+        "sb3": ["make_sb3_env"],
+        "testing.contract": ["curried_env_test"],
+        "training.selfplay": ["SelfPlayCallback"],
+        "vec_env.buffers": ["ActiveDictReplayBuffer", "ActiveDictRolloutBuffer", "ActiveReplayBuffer", "ActiveRolloutBuffer"],
+        "vec_env.curry": ["CurryVecEnv"],
+        "vec_env.maskable_buffers": ["ActiveMaskableDictRolloutBuffer", "ActiveMaskableRolloutBuffer"],
+        "vec_env.shared_game": ["SharedGame"],
+    },
+)

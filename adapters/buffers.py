@@ -1,291 +1,36 @@
-"""Buffers for Stable-Baselines3 that leave out the rows of learners whose game goes on without them.
+"""The buffers under the name that checkpoints of version 0.1.0 have for them, with the arguments that they have saved.
 
-With several learner seats a row of the VecEnv is done at its own death, while the others play on. Until the game restarts it
-is padding: its observation repeats, its reward is 0, its actions are ignored. SB3 cannot know and would learn from it. These
-buffers do know, from the `Rows` of the VecEnv:
-
-    env = make_sb3_env(learners="all")
-    PPO("CnnPolicy", env, rollout_buffer_class=ActiveRolloutBuffer, rollout_buffer_kwargs={"rows": env.rows})
-
-Advantages and returns of the rows that did act are those of SB3: generalised advantage estimation runs backwards along a
-row and is cut wherever the next step is an episode start, which the first padded step is, because its row was done just
-before. So nothing that is computed for padding reaches a real step. (`episode_start` is also set where a row's next game
-begins, for whoever reads it.)
+New code imports them from `adapters`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from importlib import import_module
 from typing import Any
 
-import numpy as np
-import torch
-from gymnasium import spaces
-from numpy.typing import NDArray
-from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.buffers import DictReplayBuffer, DictRolloutBuffer, ReplayBuffer, RolloutBuffer
+from adapters.vec_env import buffers
+from adapters.vec_env.buffers import ActiveMask
 
-from adapters.matches import Observations, map_arrays
+Rows = ActiveMask
 
 
-class Rows:
-    """Which rows of a VecEnv acted in its last step.
+class SavedArguments:
+    """Takes `rows=`, which is called `active=` now."""
 
-    It is pickled as an empty one that is bound to no VecEnv, since SB3 saves the arguments of a model's buffers. A buffer
-    gets the rows of the VecEnv that its model learns on when `learn` resets it.
-
-    Attributes:
-        acted: (num_envs,) acted in the last step; the others are padding. All False before the first step.
-        began: (num_envs,) acted, and that was the first step of its game.
-        steps: how many steps there have been.
-        total: how many rows have acted in all of them; SB3's `num_timesteps` counts padding too.
-    """
-
-    def __init__(self, num_envs: int = 0) -> None:
-        self.acted: NDArray[np.bool_] = np.zeros(num_envs, np.bool_)
-        self.began: NDArray[np.bool_] = np.zeros(num_envs, np.bool_)
-        self.steps = 0
-        self.total = 0
-
-    def step(self, acted: NDArray[np.bool_], began: NDArray[np.bool_]) -> None:
-        """Take note of a step."""
-        self.acted, self.began = acted, began
-        self.steps += 1
-        self.total += int(np.count_nonzero(acted))
-
-    def __reduce__(self) -> tuple[type[Rows], tuple[()]]:
-        return Rows, ()
+    def __init__(self, *args: Any, rows: ActiveMask, **kwargs: Any) -> None:
+        super().__init__(*args, active=rows, **kwargs)  # type: ignore[call-arg]
 
 
-class ActiveBuffer:
-    """What all these buffers share: the rows, and the checks that they are those of the step that is added."""
-
-    rows: Rows
-    _added = 0  # the number of the step that was added last
-
-    def bind(self, rows: Rows) -> None:
-        """Follow these rows from now on."""
-        self.rows, self._added = rows, rows.steps
-
-    def _rows_of_step(self, num_envs: int) -> Rows:
-        rows = self.rows
-        if len(rows.acted) != num_envs:
-            what = f"those of {len(rows.acted)} environments" if len(rows.acted) else "rows of no VecEnv, as a loaded model has"
-            raise ValueError(
-                f"{type(self).__name__} needs the rows of the VecEnv whose {num_envs} environments it stores, got {what}: pass "
-                "`rows` of the VecEnv that make_sb3_env returned, or let `learn` reset that VecEnv, which binds them"
-            )
-        if rows.steps == self._added:
-            raise ValueError(
-                f"{type(self).__name__} was given a step, but the VecEnv whose rows it has made none: the model learns on "
-                "another one; let `learn` reset that, which binds its rows, or call `buffer.bind(env.rows)`"
-            )
-        self._added = rows.steps
-        return rows
+class ActiveRolloutBuffer(SavedArguments, buffers.ActiveRolloutBuffer):
+    """`adapters.ActiveRolloutBuffer`."""
 
 
-class ActiveRollout(ActiveBuffer, RolloutBuffer):
-    """The part that the rollout buffers share.
-
-    `get` yields minibatches of at most `batch_size` and of nearly equal size: how many rows acted changes from rollout to
-    rollout, and a last minibatch of one or two would be a whole gradient step by itself (and is NaN to MaskablePPO).
-    Once `get` has begun, the arrays that it serves hold rows that acted alone.
-
-    Args:
-        rows: `CurryVecEnv.rows` of the VecEnv whose steps are stored.
-    """
-
-    acted: NDArray[np.bool_]  # (buffer_size, n_envs)
-
-    def __init__(self, *args: Any, rows: Rows, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.bind(rows)
-
-    def reset(self) -> None:
-        """Begin a new rollout."""
-        self.acted = np.zeros((self.buffer_size, self.n_envs), np.bool_)
-        super().reset()
-
-    def add(
-        self,
-        obs: Observations,
-        action: NDArray[Any],
-        reward: NDArray[Any],
-        episode_start: NDArray[Any],
-        value: torch.Tensor,
-        log_prob: torch.Tensor,
-        **more: Any,
-    ) -> None:
-        """Add a step of all rows, as SB3's own buffers do."""
-        rows = self._rows_of_step(self.n_envs)
-        self.acted[self.pos] = rows.acted
-        super().add(obs, action, reward, np.logical_or(episode_start, rows.began), value, log_prob, **more)
-
-    def get(self, batch_size: int | None = None) -> Generator[Any, None, None]:
-        """Minibatches of the rows that acted, in a new random order; all of them at once without `batch_size`."""
-        assert self.full, "a rollout is read when it is complete"
-        if not self.generator_ready:
-            kept = np.flatnonzero(self.swap_and_flatten(self.acted))
-            for name in ("observations", "actions", "values", "log_probs", "advantages", "returns", "action_masks"):
-                if name in self.__dict__:  # only some have masks
-                    self.__dict__[name] = map_arrays(lambda array: self.swap_and_flatten(array)[kept], self.__dict__[name])
-            self.generator_ready = True
-        number = len(self.values)
-        batches = 1 if batch_size is None else -(-number // batch_size)
-        order = np.random.permutation(number)  # noqa: NPY002  # the stream that SB3 seeds and draws from
-        for indices in np.array_split(order, batches):
-            yield self._get_samples(indices)
+class ActiveDictRolloutBuffer(SavedArguments, buffers.ActiveDictRolloutBuffer):
+    """`adapters.ActiveDictRolloutBuffer`."""
 
 
-class ActiveRolloutBuffer(ActiveRollout, RolloutBuffer):
-    """SB3's `RolloutBuffer`, for PPO, A2C and their like, without padding."""
+class ActiveReplayBuffer(SavedArguments, buffers.ActiveReplayBuffer):
+    """`adapters.ActiveReplayBuffer`."""
 
 
-class ActiveDictRolloutBuffer(ActiveRollout, DictRolloutBuffer):
-    """SB3's `DictRolloutBuffer` without padding."""
-
-
-class ActiveReplay(ActiveBuffer, ReplayBuffer):
-    """The part that the replay buffers share: transitions of rows that acted, one after the other.
-
-    Padding is never stored, so that all of `buffer_size` holds transitions to learn from.
-
-    Args:
-        rows: `CurryVecEnv.rows` of the VecEnv whose steps are stored.
-        others: as SB3's replay buffers have them.
-
-    Raises:
-        ValueError: `optimize_memory_usage` or n-step returns, for which a row's steps would have to lie side by side.
-    """
-
-    def __init__(
-        self,
-        buffer_size: int,
-        observation_space: spaces.Space[Any],
-        action_space: spaces.Space[Any],
-        device: torch.device | str = "auto",
-        n_envs: int = 1,
-        optimize_memory_usage: bool = False,
-        handle_timeout_termination: bool = True,
-        n_steps: int = 1,
-        gamma: float = 0.99,
-        *,
-        rows: Rows,
-    ) -> None:
-        if optimize_memory_usage:
-            raise ValueError(
-                f"{type(self).__name__} cannot take the next observation from the next transition, because that is another "
-                "row's, got optimize_memory_usage=True: leave it out"
-            )
-        if n_steps != 1:
-            raise ValueError(f"{type(self).__name__} knows single steps alone, got n_steps={n_steps}: leave it out")
-        super().__init__(
-            buffer_size,
-            observation_space,
-            action_space,
-            device,
-            handle_timeout_termination=handle_timeout_termination,
-        )
-        self.num_rows = n_envs  # of the VecEnv; to SB3 this is a buffer of one environment
-        self.bind(rows)
-
-    def add(
-        self,
-        obs: Observations,
-        next_obs: Observations,
-        action: NDArray[Any],
-        reward: NDArray[Any],
-        done: NDArray[Any],
-        infos: list[dict[str, Any]],
-    ) -> None:
-        """Add a step of all rows; only those that acted are stored."""
-        which = np.flatnonzero(self._rows_of_step(self.num_rows).acted)[-self.buffer_size :]
-        where = (self.pos + np.arange(len(which))) % self.buffer_size
-        self._store(self.observations, obs, where, which)
-        self._store(self.next_observations, next_obs, where, which)
-        self.actions[where, 0] = action.reshape(self.num_rows, self.action_dim)[which]
-        self.rewards[where, 0] = reward[which]
-        self.dones[where, 0] = done[which]
-        if self.handle_timeout_termination:
-            self.timeouts[where, 0] = [infos[row].get("TimeLimit.truncated", False) for row in which]
-        self.full |= self.pos + len(which) >= self.buffer_size
-        self.pos = (self.pos + len(which)) % self.buffer_size
-
-    def _store(self, stored: Observations, given: Observations, where: NDArray[np.intp], which: NDArray[np.intp]) -> None:
-        pairs = [(stored[key], given[key]) for key in stored] if isinstance(stored, dict) else [(stored, given)]
-        for to, of in pairs:
-            to[where, 0] = np.asarray(of).reshape(self.num_rows, *to.shape[2:])[which]
-
-
-class ActiveReplayBuffer(ActiveReplay, ReplayBuffer):
-    """SB3's `ReplayBuffer`, for DQN, SAC, TD3 and their like, without padding."""
-
-
-class ActiveDictReplayBuffer(ActiveReplay, DictReplayBuffer):
-    """SB3's `DictReplayBuffer` without padding."""
-
-
-def activate(model: BaseAlgorithm, rows: Rows) -> None:
-    """Give a model the twin of its buffer that leaves out padding.
-
-    What the model saves stays as it was: `rollout_buffer_class` and `replay_buffer_class` are not touched.
-
-    Args:
-        model: one with a rollout or replay buffer that SB3 made, or with one of this module, which is then bound to `rows`.
-        rows: of the VecEnv that it learns on.
-
-    Raises:
-        ValueError: its buffer has no such twin, or already holds transitions.
-    """
-    name = "rollout_buffer" if getattr(model, "rollout_buffer", None) is not None else "replay_buffer"
-    buffer = getattr(model, name, None)
-    if isinstance(buffer, ActiveBuffer):
-        buffer.bind(rows)
-        return
-    twin = None if buffer is None else twin_of(type(buffer))
-    if buffer is None or twin is None:
-        raise ValueError(
-            f"{type(model).__name__} cannot learn where rows have to be left out: that needs a plain rollout or replay buffer "
-            f"of SB3 (recurrent, n-step and prioritised ones are not supported), got {type(buffer).__name__}; " + WITHOUT_MEMORY
-        )
-    spaces_and_device = {
-        "observation_space": buffer.observation_space,
-        "action_space": buffer.action_space,
-        "device": buffer.device,
-        "n_envs": buffer.n_envs,
-    }
-    if isinstance(buffer, ReplayBuffer):
-        if buffer.size():
-            raise ValueError(
-                f"the replay buffer of {type(model).__name__} already holds {buffer.size()} steps, of which nobody knows which "
-                f"rows acted: make the model with replay_buffer_class={twin.__name__}, or give it an empty buffer"
-            )
-        made = twin(
-            buffer.buffer_size * buffer.n_envs,
-            **spaces_and_device,
-            optimize_memory_usage=buffer.optimize_memory_usage,
-            handle_timeout_termination=buffer.handle_timeout_termination,
-            rows=rows,
-        )
-    else:
-        made = twin(buffer.buffer_size, **spaces_and_device, gae_lambda=buffer.gae_lambda, gamma=buffer.gamma, rows=rows)
-    setattr(model, name, made)
-
-
-def twin_of(kind: type) -> type[Any] | None:
-    """The class here that does what SB3's buffer of this very class does, without padding; None if there is none."""
-    homes = {
-        "stable_baselines3.common.buffers": "adapters.buffers",
-        "sb3_contrib.common.maskable.buffers": "adapters.maskable_buffers",  # by name, because sb3-contrib is an extra
-    }
-    home = homes.get(kind.__module__)
-    twin: type[Any] | None = getattr(import_module(home), f"Active{kind.__name__}", None) if home else None
-    return twin
-
-
-WITHOUT_MEMORY = (
-    "use PPO, A2C, MaskablePPO, DQN or the like, and stack frames inside the environment, for example with "
-    "supersuit.frame_stack_v2, where a policy needs to remember"
-)
-"""What to do instead of a recurrent policy."""
+class ActiveDictReplayBuffer(SavedArguments, buffers.ActiveDictReplayBuffer):
+    """`adapters.ActiveDictReplayBuffer`."""

@@ -1,15 +1,14 @@
-"""The rollout buffers of `adapters.buffers` for MaskablePPO, apart from them because sb3-contrib is an extra."""
+"""MaskablePPO's buffers as `adapters.buffers` has the others: for checkpoints of version 0.1.0."""
 
 from __future__ import annotations
 
-from sb3_contrib.common.maskable.buffers import MaskableDictRolloutBuffer, MaskableRolloutBuffer
-
-from adapters.buffers import ActiveRollout
-
-
-class ActiveMaskableRolloutBuffer(ActiveRollout, MaskableRolloutBuffer):  # type: ignore[misc]  # whose `add` takes any arguments
-    """sb3-contrib's `MaskableRolloutBuffer` without padding."""
+from adapters.buffers import SavedArguments
+from adapters.vec_env import maskable_buffers
 
 
-class ActiveMaskableDictRolloutBuffer(ActiveRollout, MaskableDictRolloutBuffer):  # type: ignore[misc]  # whose `add` takes any arguments
-    """sb3-contrib's `MaskableDictRolloutBuffer` without padding."""
+class ActiveMaskableRolloutBuffer(SavedArguments, maskable_buffers.ActiveMaskableRolloutBuffer):  # type: ignore[misc]  # as there
+    """`adapters.ActiveMaskableRolloutBuffer`."""
+
+
+class ActiveMaskableDictRolloutBuffer(SavedArguments, maskable_buffers.ActiveMaskableDictRolloutBuffer):  # type: ignore[misc]  # as there
+    """`adapters.ActiveMaskableDictRolloutBuffer`."""

@@ -16,7 +16,7 @@ from gymnasium import spaces
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 
-from snake_pz.observations import EGOCENTRIC_PLANES, TTL_STEP
+from snake_pz.core.observations import EGOCENTRIC_PLANES, TTL_STEP
 
 
 class GridCNN(BaseFeaturesExtractor):

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from adapters.common_spaces import OwnSpaces, own_spaces
-from adapters.curry import CurryVecEnv
-from adapters.lineup import Lineup
-from adapters.matches import Matches
-from adapters.opponents import Opponent, RandomOpponent, Source
-from adapters.specs import by_seat, resolve_seats
+from adapters.games.common_spaces import OwnSpaces, own_spaces
+from adapters.games.game_batch import GameBatch
+from adapters.opponents.lineup import Lineup
+from adapters.opponents.protocol import Opponent, Source
+from adapters.opponents.simple import RandomOpponent
+from adapters.opponents.specs import by_seat, resolve_seats
+from adapters.vec_env.curry import CurryVecEnv
 
 if TYPE_CHECKING:
     import torch
 
-    from adapters.seats import AnyParallelEnv
+    from adapters.games.fixed_seats import AnyParallelEnv
 
 
 def make_sb3_env(
@@ -41,7 +42,7 @@ def make_sb3_env(
     others to end the game (see `adapters.buffers`; there is one for each of SB3's own):
 
         env = make_sb3_env(learners="all")
-        PPO(..., env, rollout_buffer_class=ActiveRolloutBuffer, rollout_buffer_kwargs={"rows": env.rows})
+        PPO(..., env, rollout_buffer_class=ActiveRolloutBuffer, rollout_buffer_kwargs={"active": env.active})
 
     Args:
         opponent: who plays the other seats. The path of a checkpoint that SB3 saved (a pickle: load only what you trust); a
@@ -72,7 +73,7 @@ def make_sb3_env(
         ValueError: an argument does not fit; the text says what was expected, what came and how to mend it.
         FileNotFoundError: there is no such checkpoint.
     """
-    matches, lineup, resolve = make_games(
+    game_batch, lineup, resolve = make_games(
         opponent,
         env=env,
         env_kwargs=env_kwargs,
@@ -84,11 +85,11 @@ def make_sb3_env(
         device=device,
     )
     try:
-        venv = CurryVecEnv(matches, lineup, resolve)
+        venv = CurryVecEnv(game_batch, lineup, resolve)
         if seed is not None:
             venv.seed(seed)
     except BaseException:
-        matches.close()
+        game_batch.close()
         raise
     return venv
 
@@ -105,10 +106,10 @@ def make_games(
     deterministic: bool,
     device: torch.device | str,
     different_spaces: bool = False,
-) -> tuple[Matches, Lineup, Callable[[Any], list[Opponent | Source]]]:
+) -> tuple[GameBatch, Lineup, Callable[[Any], list[Opponent | Source]]]:
     """What `make_sb3_env` makes a VecEnv of: the games, who plays their enemy seats, and what resolves others for these.
 
-    With `different_spaces` the agents may have spaces of their own, see `SuperSuitMatches`; the rest is as there.
+    With `different_spaces` the agents may have spaces of their own, see `SuperSuitGameBatch`; the rest is as there.
     """
     for name, number in (("num_games", num_games), ("num_workers", num_workers)):
         if not isinstance(number, int):
@@ -121,34 +122,34 @@ def make_games(
         env = None
     native = _is_native(backend, env)
     _check_workers(num_workers, native)
-    matches = _make_matches(native, env, env_kwargs, num_games, learners, num_workers, different_spaces)
+    game_batch = _make_matches(native, env, env_kwargs, num_games, learners, num_workers, different_spaces)
 
     def resolve(spec: Any) -> list[Opponent | Source]:
-        agents = matches.agents(0)[matches.num_learners :]
-        _check_opponent(spec, len(agents), matches.seats)
+        agents = game_batch.agents(0)[game_batch.num_learners :]
+        _check_opponent(spec, len(agents), game_batch.seats)
         resolved: dict[int, Opponent | Source] = {}
         entries = by_seat(spec, None if isinstance(learners, int) else agents, len(agents))
-        for spaces, seats in _alike(matches, agents):
+        for spaces, seats in _alike(game_batch, agents):
             made = resolve_seats(
                 [entries[seat] for seat in seats],
                 enemy_agents=None,
                 num_enemies=len(seats),
                 observation_space=spaces.observation,
-                other_spaces=matches.other_spaces,
+                other_spaces=game_batch.other_spaces,
                 action_space=spaces.action,
-                make_bot=_bot_maker(matches, spaces, is_snake=is_snake),
+                make_bot=_bot_maker(game_batch, spaces, is_snake=is_snake),
                 device=device,
                 deterministic=deterministic,
             )
-            if own_spaces(matches.action_space):
+            if own_spaces(game_batch.action_space):
                 _check_own_spaces(made, [agents[seat] for seat in seats], spaces)
             resolved.update(zip(seats, made, strict=True))
         return [resolved[seat] for seat in range(len(agents))]
 
     try:
-        return matches, Lineup(resolve(opponent), matches), resolve
+        return game_batch, Lineup(resolve(opponent), game_batch), resolve
     except BaseException:
-        matches.close()
+        game_batch.close()
         raise
 
 
@@ -206,19 +207,19 @@ def _make_matches(
     learners: int | Literal["all"] | Sequence[str],
     num_workers: int,
     different_spaces: bool,
-) -> Matches:
+) -> GameBatch:
     if native:
-        from adapters.native_matches import NativeMatches
+        from adapters.games.native import NativeGameBatch
 
-        return NativeMatches(num_games, env_kwargs=env_kwargs, learners=learners)
+        return NativeGameBatch(num_games, env_kwargs=env_kwargs, learners=learners)
 
-    from adapters.supersuit_matches import SuperSuitMatches, env_factory
+    from adapters.games.supersuit import SuperSuitGameBatch, env_factory
 
     if env is None:
         from snake_pz import snake_v0
 
         env = snake_v0.parallel_env
-    return SuperSuitMatches(
+    return SuperSuitGameBatch(
         [env_factory(env, env_kwargs)] * num_games,
         learners=learners,
         num_workers=num_workers,
@@ -226,10 +227,10 @@ def _make_matches(
     )
 
 
-def _alike(matches: Matches, agents: Sequence[str]) -> list[tuple[OwnSpaces, list[int]]]:
+def _alike(game_batch: GameBatch, agents: Sequence[str]) -> list[tuple[OwnSpaces, list[int]]]:
     """The spaces that these agents have, and the numbers of those that have them."""
-    shared = OwnSpaces(matches.observation_space, matches.action_space)
-    own = own_spaces(matches.action_space) or dict.fromkeys(agents, shared)
+    shared = OwnSpaces(game_batch.observation_space, game_batch.action_space)
+    own = own_spaces(game_batch.action_space) or dict.fromkeys(agents, shared)
     groups: list[tuple[OwnSpaces, list[int]]] = []
     for number, agent in enumerate(agents):
         for spaces, numbers in groups:
@@ -251,15 +252,15 @@ def _check_own_spaces(made: Sequence[Opponent | Source], agents: Sequence[str], 
                 )
 
 
-def _bot_maker(matches: Matches, spaces: OwnSpaces, *, is_snake: bool) -> Callable[[str], Opponent]:
+def _bot_maker(game_batch: GameBatch, spaces: OwnSpaces, *, is_snake: bool) -> Callable[[str], Opponent]:
     def make_bot(name: str) -> Opponent:
         if is_snake:
             from snake_pz import bots
 
-            bot = bots.make_bot(name, matches.get_attr("rules", [0])[0])
+            bot = bots.make_bot(name, game_batch.get_attr("rules", [0])[0])
             if name == "random":
                 try:
-                    matches.view(bot.observation_space, bot.action_space)
+                    game_batch.view(bot.observation_space, bot.action_space)
                 except ValueError:  # it looks at nothing, so it plays whatever these games show
                     return RandomOpponent(spaces.observation, spaces.action, uses_masks=False)
             return bot

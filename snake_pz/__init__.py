@@ -3,11 +3,11 @@
 from pettingzoo import register as _register
 
 from snake_pz.bots import BOTS, make_bot
-from snake_pz.engine import SnakeEngine
+from snake_pz.core.engine import SnakeEngine
+from snake_pz.core.rewards import RewardWeights
+from snake_pz.core.state import Position, SnakeState
 from snake_pz.env import SnakeParallelEnv
-from snake_pz.rewards import RewardWeights
 from snake_pz.rules import Rules
-from snake_pz.state import Position, SnakeState
 
 __version__ = "0.1.0"
 

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
 
-from snake_pz import observations
-from snake_pz.engine import SnakeEngine
-from snake_pz.rewards import RewardWeights, reward_weights
+from snake_pz.core import observations
+from snake_pz.core.actions import action_count, action_space
+from snake_pz.core.engine import SnakeEngine
+from snake_pz.core.rewards import RewardWeights, reward_weights
+from snake_pz.core.state import CAUSES, SnakeState, body_cells
 from snake_pz.rules import Rules, check_names
-from snake_pz.state import CAUSES, SnakeState, body_cells
 
 RENDER_MODES = ("human", "rgb_array", "ansi")
 
@@ -82,7 +83,7 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
         self.agents: list[str] = []
 
         board = observations.observation_space(self.rules, observation)
-        moves = observations.action_count(actions)
+        moves = action_count(actions)
         self._observation_spaces: dict[str, gymnasium.Space[Any]] = {}
         for agent in self.possible_agents:
             space: gymnasium.Space[Any] = gymnasium.spaces.Box(0, 255, board.shape, np.uint8)
@@ -90,7 +91,7 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
                 mask = gymnasium.spaces.Box(0, 1, (moves,), np.int8)
                 space = gymnasium.spaces.Dict({"observation": space, "action_mask": mask})
             self._observation_spaces[agent] = space
-        self._action_spaces = {agent: observations.action_space(actions) for agent in self.possible_agents}
+        self._action_spaces = {agent: action_space(actions) for agent in self.possible_agents}
         planes = 2 * self.rules.num_snakes + 2
         self.state_space = gymnasium.spaces.Box(0, 255, (planes, self.rules.height, self.rules.width), np.uint8)
 
@@ -157,7 +158,7 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
         ended = bool(state.over[0])
         cut = not ended and int(state.turn[0]) >= self.max_cycles
         if cut:
-            self._engine.settle_ranks()
+            self._engine.rank_survivors()
         died = state.just_died[0].tolist()
         paid = self._paid[0].tolist()
         before, index = self.agents, self._index
@@ -214,7 +215,7 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
         if self.render_mode is None:
             gymnasium.logger.warn("render() needs a render_mode: pass one to the environment, rgb_array for example")
             return None
-        from snake_pz import render
+        from snake_pz.drawing import render
 
         state, names = self._engine.state, self.possible_agents
         if self.render_mode == "ansi":

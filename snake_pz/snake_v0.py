@@ -17,7 +17,7 @@ Observations (uint8, channels first), chosen by `observation=`:
 | `single` | (1, H, W) | grey levels |
 
 The planes are own body, own head (`board` only), other bodies, other heads, food, walls and hazards, health. Body planes carry
-for how long the cell stays taken, the plane of other heads who is longer; see `snake_pz.observations`.
+for how long the cell stays taken, the plane of other heads who is longer; see `snake_pz.core.observations`.
 
 Actions, chosen by `actions=`: `absolute` Discrete(4) 0 up, 1 right, 2 down, 3 left (opposite to the last move: straight on);
 `relative` Discrete(3) 0 left, 1 straight, 2 right. `infos[agent]["action_mask"]` says which moves do not kill at once.
@@ -38,7 +38,7 @@ from pettingzoo.utils import wrappers
 from pettingzoo.utils.conversions import parallel_to_aec
 
 from snake_pz.env import SnakeParallelEnv
-from snake_pz.manual_policy import ManualPolicy
+from snake_pz.play.manual_policy import ManualPolicy
 
 __all__ = ["ManualPolicy", "env", "parallel_env", "raw_env"]
 

@@ -22,7 +22,7 @@ settings.load_profile("repeatable")
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A `tests.toys.Trained`: small models of every algorithm and their checkpoints."""
-    from tests.toys import Trained  # which loads torch
+    """A `tests.support.toys.Trained`: small models of every algorithm and their checkpoints."""
+    from tests.support.toys import Trained  # which loads torch
 
     return Trained(tmp_path_factory.mktemp("checkpoints"))

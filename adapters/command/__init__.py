@@ -1,0 +1,1 @@
+"""The `snake-pz` command."""

@@ -1,0 +1,58 @@
+"""Who sits at the board when people play: they themselves, then the opponents they name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+from adapters.opponents.specs import Mixture, names_pool, resolve_seats
+from snake_pz import Rules, make_bot
+from snake_pz.core.actions import action_space
+from snake_pz.core.observations import OBSERVATIONS, observation_space
+from snake_pz.play.keyboard import Person
+
+if TYPE_CHECKING:
+    from snake_pz.play.local_match import Player
+
+
+def seat_humans(rules: Rules, humans: int, opponents: Sequence[str] | None = None, *, device: str = "auto") -> list[Player]:
+    """A player for each snake: people on the first seats, opponents on the others.
+
+    Args:
+        rules: what is played.
+        humans: people at the keyboard, 1 (arrows or WASD) or 2 (one arrows, one WASD).
+        opponents: a bot's name or a checkpoint each, by seat; one alone plays all seats. None: "greedy", if any are left.
+        device: where policies predict.
+
+    Raises:
+        FileNotFoundError: there is no such checkpoint.
+        ValueError: too few snakes, opponents for whom there is no seat, not one per seat, one that there is not, or a pool.
+    """
+    if not 1 <= humans <= 2:
+        raise ValueError(f"humans must be 1 or 2, got {humans}")
+    if humans > rules.num_snakes:
+        raise ValueError(f"{humans} people need as many snakes, got {rules.num_snakes}: raise --snakes")
+    if opponents and humans == rules.num_snakes:
+        raise ValueError(
+            f"opponents have no seat where people play all the snakes, {humans} of {rules.num_snakes}, got "
+            f"{', '.join(map(repr, opponents))}: leave them out, or raise --snakes"
+        )
+    opponents = opponents or ["greedy"]
+    if several := [one for one in opponents if isinstance(one, Mixture) or names_pool(one)]:
+        raise ValueError(f"a pool or mixture is not one player, got {several[0]!r}: name the file of one of its snapshots")
+    people: list[Player]
+    if humans == 1:
+        people = [Person("you", rules, ("arrows", "WASD"))]
+    else:
+        people = [Person("player 1", rules, ("arrows",)), Person("player 2", rules, ("WASD",))]
+    others = resolve_seats(
+        opponents[0] if len(opponents) == 1 else list(opponents),
+        enemy_agents=None,
+        num_enemies=rules.num_snakes - humans,
+        observation_space=observation_space(rules, "board"),
+        action_space=action_space("absolute"),
+        make_bot=lambda name: make_bot(name, rules),
+        device=device,
+        other_spaces=[observation_space(rules, name) for name in OBSERVATIONS if name != "board"],
+    )
+    return [*people, *cast("list[Player]", others)]  # a command line names no mixtures

@@ -1,0 +1,329 @@
+"""The `snake-pz` command: parses, calls, prints."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from adapters.opponents.pool import PoolInUseError
+from adapters.training.recipe import QUICK, Recipe, parse_opponent
+from snake_pz.bots import BOTS
+from snake_pz.files import check_writable
+
+app = typer.Typer(help="Multi-snake for PettingZoo, self-play for Stable-Baselines3.", no_args_is_help=True)
+bench_app = typer.Typer(help="Measure this machine.", no_args_is_help=True)
+app.add_typer(bench_app, name="bench")
+console = Console(highlight=False)
+
+WHO = f"a bot ({', '.join(BOTS)}), champion (trained on the classic 11x11 board), a checkpoint"
+
+
+def _default(setting: str, text: str) -> str:
+    """A help text with the default that a recipe has for the setting."""
+    default = getattr(Recipe(), setting)
+    if isinstance(default, dict):
+        default = " ".join(f"{name}={share:g}" for name, share in default.items())
+    return f"{text} Default: {default:,}." if isinstance(default, int) else f"{text} Default: {default}."
+
+
+@app.command()
+def train(
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for everything the run writes. Default: the next free runs/snake.")
+    ] = None,
+    resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder, with its own settings.")] = None,
+    config: Annotated[Path | None, typer.Option(help="A config.json whose settings to start from.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A run of at most three minutes on two cores.")] = False,
+    steps: Annotated[int | None, typer.Option(help=_default("steps", "Steps of PPO, over all games together."))] = None,
+    minutes: Annotated[float | None, typer.Option(help="Stop learning after so many minutes, measurements apart.")] = None,
+    games: Annotated[int | None, typer.Option(help=_default("games", "Games side by side."))] = None,
+    learners: Annotated[str | None, typer.Option(help=_default("learners", "Snakes of a game that learn, or all."))] = None,
+    opponent: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=_default(
+                "opponent",
+                f"self (the run's own snapshots), {WHO} or a pool; several times, NAME=SHARE, for a mixture.",
+            )
+        ),
+    ] = None,
+    teacher: Annotated[
+        str | None, typer.Option(help=_default("teacher", "The bot that the policy is taught to play like first."))
+    ] = None,
+    teacher_steps: Annotated[
+        int | None, typer.Option(help=_default("teacher_steps", "For how many steps; 0: not at all. Fewer where --steps are."))
+    ] = None,
+    rules: Annotated[
+        str | None, typer.Option(help=_default("rules", "classic, battlesnake, battlesnake:MODE or hungry_geese."))
+    ] = None,
+    width: Annotated[int | None, typer.Option(help="Cells in a row.")] = None,
+    height: Annotated[int | None, typer.Option(help="Cells in a column.")] = None,
+    snakes: Annotated[int | None, typer.Option(help="Snakes on the board.")] = None,
+    snapshot_every: Annotated[int | None, typer.Option(help=_default("snapshot_every", "Steps between snapshots."))] = None,
+    seed: Annotated[int | None, typer.Option(help="Of everything. Default: drawn, and kept in config.json.")] = None,
+    device: Annotated[str | None, typer.Option(help=_default("device", "auto, cpu, cuda, ..."))] = None,
+) -> None:
+    """Train by self-play with PPO; keeps snapshots, win rates, ratings, a game to look at and a report of it all."""
+    import torch
+
+    from adapters.training import run as training
+
+    given: dict[str, Any] = {
+        "steps": steps,
+        "minutes": minutes,
+        "games": games,
+        "learners": int(learners) if learners and learners.isdecimal() else learners,
+        "teacher": teacher,
+        "teacher_steps": teacher_steps,
+        "rules": rules,
+        "width": width,
+        "height": height,
+        "snakes": snakes,
+        "snapshot_every": snapshot_every,
+        "seed": seed,
+        "device": device,
+    }
+    changes = {name: value for name, value in given.items() if value is not None}
+    torch.set_num_threads(1)  # networks this small are slower on more
+    with _clear_errors():
+        if opponent:
+            changes["opponent"] = parse_opponent(opponent)
+        if resume is not None:
+            if refused := sorted(set(changes) - {"steps", "minutes"}) + [
+                name for name, on in (("out", out), ("config", config), ("quick", quick)) if on
+            ]:
+                raise ValueError(
+                    f"a resumed run keeps its settings; only --steps and --minutes go with --resume, got {refused}"
+                )
+            training.resume(resume, steps=steps, minutes=minutes, say=_say)
+            return
+        if config is not None and quick:
+            raise ValueError("--config and --quick are two recipes: give one")
+        recipe = QUICK if quick else Recipe.load(config) if config is not None else Recipe()
+        if config is None and steps is not None and 0 < steps < recipe.steps:
+            changes.setdefault("teacher_steps", recipe.teacher_steps * steps // recipe.steps)  # a third of the time, as ever
+        recipe = dataclasses.replace(recipe, **changes)
+        if opponent and recipe.everyone_learns:
+            raise ValueError(
+                f"--opponent has no seat where all {recipe.num_snakes} snakes learn: take fewer --learners or more --snakes"
+            )
+        while True:
+            try:
+                training.train(out or _next_free(Path("runs/snake")), recipe, _say)
+                return
+            except training.FolderTakenError:
+                if out is not None:  # else another process was quicker, and the next one is tried
+                    raise
+
+
+def _say(line: str) -> None:
+    """Print it as it is: a path may have brackets in it."""
+    console.print(line, markup=False, soft_wrap=True)
+
+
+def _next_free(path: Path) -> Path:
+    """The path, or the first of path-2, path-3, ... that is not there."""
+    numbered = (path if number == 1 else path.with_name(f"{path.name}-{number}") for number in itertools.count(1))
+    return next(free for free in numbered if not free.exists())
+
+
+@app.command()
+def play(
+    opponent: Annotated[
+        list[str] | None,
+        typer.Option(help=f"Who plays the other snakes: {WHO}; given several times: by seat."),
+    ] = None,
+    humans: Annotated[int, typer.Option(help="People at this keyboard: 1 (arrows or WASD) or 2 (arrows, WASD).")] = 1,
+    rules: Annotated[str, typer.Option(help="classic, battlesnake, battlesnake:MODE or hungry_geese.")] = "classic",
+    width: Annotated[int | None, typer.Option(help="Cells in a row.")] = None,
+    height: Annotated[int | None, typer.Option(help="Cells in a column.")] = None,
+    snakes: Annotated[int | None, typer.Option(help="Snakes, people included.")] = None,
+    fps: Annotated[float, typer.Option(help="Turns per second; + and - change it.")] = 6,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of the first game and its opponents.")] = None,
+    record: Annotated[Path | None, typer.Option(help="Keep the game here as a replay, later ones beside it.")] = None,
+) -> None:
+    """Play against bots and checkpoints, or against each other."""
+    from adapters.command.human_seats import seat_humans
+    from snake_pz.play.local_match import LocalMatch
+    from snake_pz.play.session import Session
+    from snake_pz.presets import preset
+
+    with _clear_errors():
+        chosen = preset(rules, width=width, height=height, num_snakes=snakes)
+        session = Session(LocalMatch(chosen, seat_humans(chosen, humans, opponent)), fps=fps, seed=seed, record=record)
+    session.run()
+    for path in session.recordings:
+        console.print(f"recorded {path}", markup=False, soft_wrap=True)
+
+
+@app.command()
+def watch(
+    what: Annotated[list[str], typer.Argument(metavar="REPLAY|PLAYER...", help="A replay; with --players, one per snake.")],
+    players: Annotated[bool, typer.Option("--players", help="Play a game among bots and checkpoints.")] = False,
+    rules: Annotated[
+        str, typer.Option(help="Of that game: classic, battlesnake, battlesnake:MODE or hungry_geese.")
+    ] = "classic",
+    width: Annotated[int | None, typer.Option(help="Cells in a row.")] = None,
+    height: Annotated[int | None, typer.Option(help="Cells in a column.")] = None,
+    max_cycles: Annotated[int, typer.Option(help="Turns after which that game is cut short.")] = 500,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of that game and its players.")] = None,
+    fps: Annotated[float, typer.Option(help="Turns per second.")] = 8,
+    record: Annotated[Path | None, typer.Option(help="Write the replay, a few kilobytes.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page that plays it in any browser.")] = None,
+    gif: Annotated[Path | None, typer.Option(help="Write a GIF.")] = None,
+    mp4: Annotated[Path | None, typer.Option(help="Write a film; needs the extra `video`.")] = None,
+    ansi: Annotated[bool, typer.Option("--ansi", help="Show it in the terminal.")] = False,
+    window: Annotated[bool, typer.Option("--window", help="Open the window although something is written.")] = False,
+) -> None:
+    """Watch a replay, or a game among players: `watch game.jsonl`, `watch --players greedy greedy survivor model.zip`."""
+    from snake_pz.drawing.render import NoDisplayError
+    from snake_pz.play.watch import watch as open_window
+    from snake_pz.replay import Replay, export
+
+    with _clear_errors():
+        if fps <= 0:
+            raise ValueError(f"fps must be above 0, got {fps}")
+        if mp4:
+            export.check_mp4()
+        for target in filter(None, (record, html, gif, mp4)):
+            check_writable(target)
+        if players:
+            from adapters.evaluation.evaluate import record_game
+            from snake_pz.presets import preset
+
+            chosen = preset(rules, width=width, height=height, num_snakes=len(what))
+            replay = record_game(what, seed=seed, env_kwargs={"rules": chosen, "max_cycles": max_cycles})
+        elif len(what) == 1:
+            replay = Replay.load(what[0])
+        else:
+            raise ValueError(f"watch shows one replay, got {len(what)}; for a game among players say --players")
+        writers: list[tuple[Path | None, Callable[[Path], None]]] = [
+            (record, replay.save),
+            (html, lambda path: export.write_html(replay, path)),
+            (gif, lambda path: export.write_gif(replay, path, fps)),
+            (mp4, lambda path: export.write_mp4(replay, path, fps)),
+        ]
+        if ansi:
+            for turn, text in enumerate(export.texts(replay)):
+                # a terminal is drawn over; a file or pipe gets one after the other
+                typer.echo(f"\x1b[H\x1b[J{text}" if console.is_terminal else text if turn == 0 else f"\n{text}")
+                time.sleep(1 / fps if console.is_terminal else 0)
+        for path, write in writers:
+            if path is not None:
+                write(path)
+                console.print(f"wrote {path}, {path.stat().st_size / 1000:,.1f} kB", markup=False, soft_wrap=True)
+        if window or not (ansi or any(path for path, _ in writers)):
+            try:
+                open_window(replay, fps)
+            except NoDisplayError as error:
+                raise OSError("there is no display to open a window on: say --html FILE, --gif FILE or --ansi") from error
+
+
+@app.command()
+def tournament(
+    players: Annotated[list[str], typer.Argument(help=f"At least two, each {WHO} or a pool.")],
+    games: Annotated[int, typer.Option(help="How many to play.")] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="Of games, line-ups and players.")] = 0,
+    rules: Annotated[str, typer.Option(help="classic, battlesnake, battlesnake:MODE or hungry_geese.")] = "classic",
+    width: Annotated[int | None, typer.Option(help="Cells in a row.")] = None,
+    height: Annotated[int | None, typer.Option(help="Cells in a column.")] = None,
+    snakes: Annotated[int | None, typer.Option(help="Snakes in a game.")] = None,
+    max_cycles: Annotated[int, typer.Option(help="Turns after which a game is cut short.")] = 500,
+    deterministic: Annotated[bool, typer.Option("--deterministic", help="Checkpoints take their likeliest action.")] = False,
+    device: Annotated[str, typer.Option(help="Where checkpoints predict: auto, cpu, cuda, ...")] = "auto",
+    plot: Annotated[Path | None, typer.Option(help="Write a PNG of ratings and of who was placed above whom.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the standings; - prints them instead of the table.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write a row per player.")] = None,
+    replays: Annotated[Path | None, typer.Option(help="A folder for replays of the first 10 games.")] = None,
+) -> None:
+    """Rate players by many games among them: `tournament survivor greedy random model.zip --games 2000`."""
+    from adapters.evaluation.tournament import tournament as play_tournament
+    from snake_pz.presets import preset
+
+    with _clear_errors():
+        printed = json == Path("-")
+        document = None if printed else json
+        for target in filter(None, (document, csv, plot)):
+            check_writable(target)
+        standings = play_tournament(
+            players,
+            games=games,
+            seed=seed,
+            env_kwargs={"rules": preset(rules, width=width, height=height, num_snakes=snakes), "max_cycles": max_cycles},
+            deterministic=deterministic,
+            device=device,
+            progress=True,
+            replays=replays,
+        )
+        if printed:
+            typer.echo(standings.json(), nl=False)
+        else:
+            console.print(standings.table())
+        writers = ((document, standings.write_json), (csv, standings.write_csv), (plot, standings.plot))
+        for path, write in writers:
+            if path is not None:
+                write(path)
+                if not printed:
+                    console.print(f"wrote {path}", markup=False, soft_wrap=True)
+
+
+@bench_app.command()
+def engine(
+    seconds: Annotated[float, typer.Option(help="How long to measure each row.")] = 3.0,
+) -> None:
+    """Steps per second of the engine, the PettingZoo API and both backends, side by side in one run."""
+    from adapters.command.bench import bench_engine
+
+    console.print(bench_engine(seconds))
+
+
+@bench_app.command()
+def opponents(
+    seconds: Annotated[float, typer.Option(help="How long to measure each number.")] = 3.0,
+) -> None:
+    """What opponents cost a rollout: random, checkpoints, a mixture, and one predict per enemy for comparison."""
+    from adapters.command.bench import bench_opponents
+
+    for table in bench_opponents(seconds):
+        console.print(table)
+
+
+@bench_app.command()
+def learners(
+    seconds: Annotated[float, typer.Option(help="How long to measure each number.")] = 10.0,
+) -> None:
+    """Samples to learn from per second: one policy in all four seats against one learner with three checkpoints."""
+    from adapters.command.bench import bench_learners
+
+    console.print(bench_learners(seconds))
+
+
+@bench_app.command()
+def soak(
+    steps: Annotated[int, typer.Option(help="Over all games together.")] = 300_000,
+    swap_every: Annotated[int, typer.Option(help="Steps between two swaps of the enemies.")] = 10_000,
+) -> None:
+    """Step for long while enemies are swapped; fails if memory grows by 3 % or a file stays open."""
+    from adapters.command.bench import bench_soak
+
+    if not bench_soak(steps, swap_every, say=console.print):
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _clear_errors() -> Iterator[None]:
+    """What a user can mend is one sentence, not a traceback."""
+    try:
+        yield
+    except (ValueError, OSError, PoolInUseError) as error:
+        console.print(f"[red]snake-pz: {escape(str(error))}[/red]", soft_wrap=True)
+        raise typer.Exit(2) from error

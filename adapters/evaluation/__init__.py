@@ -1,0 +1,1 @@
+"""Who is how strong: games to the end, ratings, tournaments and their tables."""

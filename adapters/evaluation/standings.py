@@ -1,0 +1,232 @@
+"""Standings: what the games of a tournament came to, as numbers, table, files and picture."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from adapters.ratings import Rating, Ratings
+from snake_pz.files import replacing
+
+
+class Played(NamedTuple):
+    """What happened in G games of N seats each, in the order in which they are rated."""
+
+    players: NDArray[np.int64]  # (G, N) number of the player on each seat
+    ranks: NDArray[np.int64]  # (G, N) how it was placed, 1 is best, shared by those who tie
+    turns: NDArray[np.int64]  # (G, N) turns that it played
+    lengths: NDArray[np.float64]  # (G, N) segments at its end; NaN where the game has no snakes
+    causes: NDArray[np.object_]  # (G, N) of its death; None if it lived to the end, or where the game has no snakes
+
+
+class Standing(NamedTuple):
+    """How one player did. Of a player who sat several times in one game every seat counts as a game."""
+
+    name: str  # short, and nobody else's in this tournament
+    player: str  # what the player is in full, for example the path of a checkpoint
+    rating: Rating
+    win_rate: float  # share of first places, 1/m for each of m who tie for it; NaN without games
+    games: int
+    mean_placement: float  # 1 is best; NaN without games
+    mean_turns: float  # played; NaN without games
+    mean_length: float | None  # segments at the end; None where the game has no snakes
+    deaths: dict[str, float]  # by cause, in which share of its games it died of that, the most frequent first
+
+    def as_json(self) -> dict[str, Any]:
+        """The same for JSON, without NaN."""
+        fields = {
+            **self._asdict(),
+            "rating": self.rating.mu,
+            "sigma": self.rating.sigma,
+            "interval": list(self.rating.interval),
+        }
+        return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in fields.items()}
+
+
+class Standings:
+    """Where the players of a tournament stand, the best rated first.
+
+    Attributes:
+        standings: one per player.
+        payoff: (P, P) in the order of `standings`: how often the one of the row was placed above the one of the column,
+            ties counting half, among all pairs of seats that they had in the same game; NaN where they did not meet.
+        meetings: (P, P) how many such pairs there were.
+        games: that were played.
+
+    Args:
+        names: of the players by number, short and all different.
+        players: the same in full.
+        played: the games.
+    """
+
+    def __init__(self, names: Sequence[str], players: Sequence[str], played: Played) -> None:
+        self.games = len(played.ranks)
+        ratings = Ratings(drift=0)
+        for seated, ranks in zip(played.players.tolist(), played.ranks.tolist(), strict=True):
+            ratings.rate([names[player] for player in seated], ranks)
+        first = played.ranks == 1
+        shares = first / first.sum(axis=1, keepdims=True)
+        order = sorted(range(len(names)), key=lambda number: (-ratings[names[number]].mu, number))
+        self.standings = tuple(
+            _standing(names[number], players[number], ratings[names[number]], played, shares, played.players == number)
+            for number in order
+        )
+        payoff, self.meetings = _payoff(played, len(names))
+        self.payoff: NDArray[np.float64] = payoff[np.ix_(order, order)]
+        self.meetings = self.meetings[np.ix_(order, order)]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the players, the best rated first."""
+        return tuple(standing.name for standing in self.standings)
+
+    def __getitem__(self, name: str) -> Standing:
+        """How the player of this name did.
+
+        Raises:
+            KeyError: nobody is called so.
+        """
+        if name not in self.names:
+            raise KeyError(f"no player is called {name!r}: there are {', '.join(self.names)}")
+        return self.standings[self.names.index(name)]
+
+    def __str__(self) -> str:
+        """The table as text, 100 characters wide."""
+        console = Console(width=100, file=io.StringIO(), color_system=None)
+        with console.capture() as captured:
+            console.print(self.table())
+        return captured.get()
+
+    def table(self) -> Table:
+        """The standings for a terminal."""
+        snakes = any(standing.mean_length is not None for standing in self.standings)
+        longer = {one.name: one.player for one in self.standings if one.name != one.player}
+        caption = "\n".join(f"{name} = {player}" for name, player in longer.items())
+        table = Table(
+            title=f"{self.games:,} games",
+            box=box.SIMPLE_HEAD,
+            caption=Text(caption, "table.caption") if caption else None,  # in a plain string [brackets] would be markup
+            caption_justify="left",
+        )
+        table.add_column("", justify="right")
+        table.add_column("player", overflow="fold", min_width=min(max(map(len, self.names)), 16))
+        for head in ("rating, 95 %", "wins", "placed", "games", "length" if snakes else "turns"):
+            table.add_column(head, justify="right", no_wrap=True)
+        if snakes:
+            table.add_column("died of")
+        for place, one in enumerate(self.standings, 1):
+            length = one.mean_length if snakes else one.mean_turns
+            table.add_row(
+                f"{place}",
+                Text(one.name),
+                f"{one.rating.mu:.1f} ± {1.96 * one.rating.sigma:.1f}",
+                _shown(one.win_rate, ".1%"),
+                _shown(one.mean_placement, ".2f"),
+                f"{one.games:,}",
+                _shown(length, ".1f"),
+                *([Text(", ".join(f"{cause} {share:.0%}" for cause, share in list(one.deaths.items())[:2]))] if snakes else ()),
+            )
+        return table
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it, for JSON: `standings` is a list, the best rated first; `payoff` and `meetings` are by name and name."""
+        return {
+            "games": self.games,
+            "standings": [standing.as_json() for standing in self.standings],
+            "payoff": self._by_names([[None if math.isnan(share) else share for share in row] for row in self.payoff.tolist()]),
+            "meetings": self._by_names(self.meetings.tolist()),
+        }
+
+    def json(self) -> str:
+        """The same as text."""
+        return json.dumps(self.as_json(), indent=1, allow_nan=False) + "\n"
+
+    def write_json(self, path: str | Path) -> None:
+        """Write `as_json`; the file appears whole or not at all."""
+        with replacing(Path(path)) as temporary:
+            temporary.write_text(self.json(), encoding="utf-8")
+
+    def write_csv(self, path: str | Path) -> None:
+        """Write a row per player, with a column `died_of_<cause>` per cause and `above_<name>` per opponent."""
+        causes = sorted({cause for standing in self.standings for cause in standing.deaths})
+        with replacing(Path(path)) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            heads = ("place", "name", "player", "rating", "sigma", "low", "high")
+            means = ("win_rate", "games", "mean_placement", "mean_turns", "mean_length")
+            writer.writerow(
+                [*heads, *means, *(f"died_of_{cause}" for cause in causes), *(f"above_{name}" for name in self.names)]
+            )
+            for place, one in enumerate(self.standings, 1):
+                row = [place, one.name, one.player, *one.rating, *one.rating.interval, *(getattr(one, mean) for mean in means)]
+                row += [one.deaths.get(cause, 0.0) for cause in causes]
+                row += self.payoff[place - 1].tolist()
+                writer.writerow(["" if isinstance(cell, float) and math.isnan(cell) else cell for cell in row])
+
+    def plot(self, path: str | Path) -> None:
+        """Draw who was placed above whom and the ratings, as a PNG."""
+        from adapters.evaluation.standings_plot import draw  # loads matplotlib
+
+        draw(self, Path(path))
+
+    def _by_names(self, table: Sequence[Sequence[Any]]) -> dict[str, dict[str, Any]]:
+        """The entries of a (P, P) table, but those of players with themselves."""
+        return {
+            above: {below: entry for below, entry in zip(self.names, row, strict=True) if below != above}
+            for above, row in zip(self.names, table, strict=True)
+        }
+
+
+def _standing(
+    name: str, player: str, rating: Rating, played: Played, shares: NDArray[np.float64], own: NDArray[np.bool_]
+) -> Standing:
+    """The standing of the player who sat where `own`, (G, N), is true."""
+    games = int(own.sum())
+
+    def mean(values: NDArray[Any]) -> float:
+        return float(values[own].mean()) if games else math.nan
+
+    length = mean(played.lengths)
+    counted = Counter(cause for cause in played.causes[own] if cause is not None)
+    return Standing(
+        name,
+        player,
+        rating,
+        win_rate=mean(shares),
+        games=games,
+        mean_placement=mean(played.ranks),
+        mean_turns=mean(played.turns),
+        mean_length=None if math.isnan(length) else length,
+        deaths={cause: count / games for cause, count in counted.most_common()},
+    )
+
+
+def _payoff(played: Played, players: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """(P, P) how often one was placed above the other, and how often they met."""
+    above = np.zeros((players, players))
+    meetings = np.zeros((players, players), np.int64)
+    for seat in range(played.ranks.shape[1]):
+        for other in range(played.ranks.shape[1]):
+            if seat != other:
+                pairs = played.players[:, seat], played.players[:, other]
+                score = 0.5 + 0.5 * np.sign(played.ranks[:, other] - played.ranks[:, seat])
+                np.add.at(above, pairs, score)
+                np.add.at(meetings, pairs, 1)
+    np.fill_diagonal(meetings, 0)
+    return np.where(meetings > 0, above / np.maximum(meetings, 1), np.nan), meetings
+
+
+def _shown(value: float | None, form: str) -> str:
+    return "" if value is None or math.isnan(value) else format(value, form)

@@ -1,0 +1,93 @@
+"""The picture of a tournament: who was placed above whom, and beside it the ratings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure  # not pyplot, which would look for a display
+
+from snake_pz.files import replacing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from adapters.evaluation.standings import Standings
+
+COLOURS = "RdBu"
+"""Red to blue over white: told apart by colour-blind people too."""
+INK, FAINT = "#1a2029", "#5d687a"
+CELL = 0.55
+"""Inches."""
+
+
+def draw(standings: Standings, path: Path) -> None:
+    """Write the picture as a PNG; a row per player in both halves, the best rated on top."""
+    players = len(standings.names)
+    side, longest = _side(players), _width(standings.names)
+    figure = Figure(figsize=(side + longest + 4.2, side + 0.75 * longest + 1.5), dpi=140, layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.suptitle(f"{players} players, {standings.games:,} games", x=0.01, ha="left", fontsize=12, color=INK)
+    left, right = figure.subplots(1, 2, sharey=True, width_ratios=(side, 3.4))
+    _draw_payoff(left, standings)
+    _draw_ratings(right, standings)
+    left.set_yticks(range(players), standings.names)
+    left.set_ylim(players - 0.5, -0.5)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format="png")
+
+
+def _draw_payoff(axes: Axes, standings: Standings) -> None:
+    players = len(standings.names)
+    axes.set_title("row placed above column, % of meetings", loc="left", fontsize=10, color=INK)
+    axes.set_facecolor("#e9ecf1")  # seen where two never met
+    axes.imshow(np.ma.masked_invalid(standings.payoff), cmap=COLOURS, vmin=0, vmax=1, aspect="auto")
+    for (row, column), share in np.ndenumerate(standings.payoff):
+        if not np.isnan(share):
+            colour = "white" if abs(share - 0.5) > 0.28 else INK
+            axes.text(column, row, _percent(share), ha="center", va="center", color=colour, fontsize=10)
+    axes.set_xticks(
+        range(players), standings.names, rotation=0 if players <= 4 else 45, ha="center" if players <= 4 else "right"
+    )
+    axes.tick_params(length=0, labelcolor=INK)
+    axes.spines[:].set_visible(False)
+    axes.set_xticks(np.arange(players + 1) - 0.5, minor=True)
+    axes.set_yticks(np.arange(players + 1) - 0.5, minor=True)
+    axes.grid(which="minor", color="white", linewidth=1.5)
+    axes.tick_params(which="minor", length=0)
+
+
+def _draw_ratings(axes: Axes, standings: Standings) -> None:
+    axes.set_title("rating, 95 % interval", loc="left", fontsize=10, color=INK)
+    mus = [standing.rating.mu for standing in standings.standings]
+    wide = [1.96 * standing.rating.sigma for standing in standings.standings]
+    rows = range(len(mus))
+    axes.errorbar(mus, rows, xerr=wide, fmt="o", color="#2166ac", capsize=3, markersize=5, linewidth=1.5)
+    for row, mu, half in zip(rows, mus, wide, strict=True):
+        axes.annotate(f"{mu:.1f}", (mu + half, row), (6, 0), textcoords="offset points", va="center", color=INK, fontsize=9)
+    axes.margins(x=0.18)
+    axes.grid(axis="x", alpha=0.3)
+    axes.tick_params(length=0, labelcolor=FAINT)
+    axes.tick_params(axis="y", which="both", labelleft=False, length=0)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+
+
+def _side(players: int) -> float:
+    """Of the heat map, in inches."""
+    return max(2.6, CELL * players)
+
+
+def _width(names: Sequence[str]) -> float:
+    """Of the longest name, in inches."""
+    return 0.085 * max(len(name) for name in names)
+
+
+def _percent(share: float) -> str:
+    """Never 0 or 100 for what was not always so."""
+    shown = f"{100 * share:.0f}"
+    if shown == "100" and share < 1:
+        return ">99"
+    return "<1" if shown == "0" and share > 0 else shown

@@ -1,0 +1,1 @@
+"""Many games stepped together as arrays, whatever plays them."""

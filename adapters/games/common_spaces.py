@@ -1,0 +1,209 @@
+"""One space for agents that have different ones: SuperSuit's vector classes want the rows of all agents alike.
+
+An environment is wrapped in `CommonSpaces`, whose agents all observe a Dict with a part for each of the different observation
+spaces and act with one vector of numbers. Above the games an `OwnView` takes out of that what agents with one pair of spaces
+see, and puts in what they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from gymnasium import Space, spaces
+from numpy.typing import NDArray
+from pettingzoo.utils.wrappers.base_parallel import BaseParallelWrapper
+
+from adapters.games.fixed_seats import AnyParallelEnv, check_action_space, inner_space, mask_length
+from adapters.games.game_batch import GameBatch, Observations, View
+
+
+class OwnSpaces(NamedTuple):
+    """The spaces of one agent; without the mask, if its observations come with one."""
+
+    observation: Space[Any]
+    action: Space[Any]
+
+
+class CommonActions(spaces.Box):
+    """Vectors that hold the action of any agent in their first numbers, as float64, which is exact for all that SB3 acts with.
+
+    Args:
+        own: the spaces of each agent.
+    """
+
+    def __init__(self, own: dict[Any, OwnSpaces]) -> None:
+        width = max(_size(action) for _, action in own.values())
+        super().__init__(-np.inf, np.inf, (width,), np.float64)
+        self.own = own
+        self.mask_length = max(mask_length(action) for _, action in own.values())
+        """Of the longest action mask of an agent; the others are padded."""
+
+
+def own_spaces(action_space: Space[Any]) -> dict[Any, OwnSpaces] | None:
+    """The spaces by agent, from the action space of games whose agents have different ones; None for other games."""
+    return action_space.own if isinstance(action_space, CommonActions) else None
+
+
+def have_different_spaces(env: AnyParallelEnv) -> bool:
+    """Whether the agents of an environment differ in their spaces."""
+    first, *others = [(env.observation_space(agent), env.action_space(agent)) for agent in env.possible_agents]
+    return any(other != first for other in others)
+
+
+class CommonSpaces(BaseParallelWrapper[Any, Any, Any]):
+    """A parallel environment whose agents all have one observation space, a Dict, and one action space, `CommonActions`.
+
+    What an observation holds for agents of other spaces is zeros. Action masks, however the environment gives them, are in the
+    infos, padded with ones.
+
+    Raises:
+        ValueError: an agent's spaces are none that SB3 learns with.
+    """
+
+    def __init__(self, env: AnyParallelEnv) -> None:
+        super().__init__(env)
+        inner = {agent: inner_space(env.observation_space(agent)) for agent in env.possible_agents}
+        self._masked = {agent for agent, (_, masked) in inner.items() if masked}
+        self._actions = CommonActions({agent: OwnSpaces(inner[agent][0], env.action_space(agent)) for agent in inner})
+        for _, action in self._actions.own.values():
+            check_action_space(action)
+        self._numbers = {agent: _number(self._actions.own, space) for agent, (space, _) in self._actions.own.items()}
+        parts = [_parts(self._numbers[agent], space) for agent, (space, _) in self._actions.own.items()]
+        self._observations = spaces.Dict({key: space for by_key in parts for key, space in by_key.items()})
+        self._nothing = {key: np.zeros(space.shape or (), space.dtype) for key, space in self._observations.items()}
+
+    @property
+    def agents(self) -> list[Any]:  # type: ignore[override]
+        """Who lives."""
+        return self.env.agents
+
+    def observation_space(self, agent: Any) -> Space[Any]:
+        """The same space for every agent."""
+        return self._observations
+
+    def action_space(self, agent: Any) -> Space[Any]:
+        """The same space for every agent."""
+        return self._actions
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[Any, Any], dict[Any, dict[str, Any]]]:
+        """Start a game of the environment."""
+        return self._in_common(*self.env.reset(seed=seed, **({"options": options} if options else {})))
+
+    def step(
+        self, actions: dict[Any, Any]
+    ) -> tuple[dict[Any, Any], dict[Any, float], dict[Any, bool], dict[Any, bool], dict[Any, dict[str, Any]]]:
+        """Play one step of the environment."""
+        own = {agent: _taken_out(action, self._actions.own[agent].action) for agent, action in actions.items()}
+        observations, rewards, terminations, truncations, infos = self.env.step(own)
+        observations, infos = self._in_common(observations, infos)
+        return observations, rewards, terminations, truncations, infos
+
+    def _in_common(
+        self, observations: dict[Any, Any], infos: dict[Any, dict[str, Any]]
+    ) -> tuple[dict[Any, Any], dict[Any, dict[str, Any]]]:
+        common = {}
+        infos = {agent: dict(info) for agent, info in infos.items()}
+        for agent, observation in observations.items():
+            if agent in self._masked:
+                infos.setdefault(agent, {})["action_mask"] = observation["action_mask"]
+                observation = observation["observation"]
+            common[agent] = {**self._nothing, **_parts(self._numbers[agent], observation)}
+        for agent, info in infos.items():
+            if info.get("action_mask") is not None:
+                info["action_mask"] = self._padded(info["action_mask"], agent)
+        return common, infos
+
+    def _padded(self, mask: Any, agent: Any) -> NDArray[np.int8]:
+        length = mask_length(self._actions.own[agent].action)
+        padded = np.ones(self._actions.mask_length, np.int8)
+        if np.shape(mask) != (length,):
+            raise ValueError(f"the action mask of agent {agent!r} must have shape ({length},), got {np.shape(mask)}")
+        padded[:length] = mask
+        return padded
+
+
+class OwnView:
+    """Games in `CommonSpaces` as agents with one pair of spaces see them and act in them, see `View`.
+
+    Args:
+        games: in the common spaces.
+        game_batch: whose `agents` say who sits where; they never change seats.
+        spaces: those of some agent.
+
+    Raises:
+        ValueError: no agent has them.
+    """
+
+    def __init__(self, games: View, game_batch: GameBatch, spaces: OwnSpaces) -> None:
+        own = own_spaces(games.action_space)
+        assert own is not None
+        agents = game_batch.agents(0)
+        self._served = np.array([own[agent] == spaces for agent in agents])  # by seat
+        if not self._served.any():
+            raise ValueError(
+                f"a player trained to see {spaces.observation} and to act in {spaces.action} can be none of the agents, which "
+                "have " + "; ".join(f"{agent}: {own[agent].observation}, {own[agent].action}" for agent in agents)
+            )
+        self.observation_space, self.action_space = spaces
+        self._games, self._agents, self._number = games, agents, _number(own, spaces.observation)
+
+    def observations(self) -> Observations:
+        """(E, N, *obs) of the present turn, zeros for agents of other spaces."""
+        return self.own(self._games.observations())
+
+    def own(self, observations: Observations) -> Observations:
+        """What is these agents' of observations in the common space."""
+        if isinstance(self.observation_space, spaces.Dict):
+            return {name: observations[f"{self._number}/{name}"] for name in self.observation_space}
+        return observations[str(self._number)]
+
+    def action_masks(self) -> NDArray[np.int8] | None:
+        """(E, N, A) of the present turn or None."""
+        return self.own_masks(self._games.action_masks())
+
+    def own_masks(self, masks: NDArray[np.int8] | None) -> NDArray[np.int8] | None:
+        """The masks without what pads them; None for actions that are never masked."""
+        length = mask_length(self.action_space)
+        return None if masks is None or length == 0 else masks[..., :length]
+
+    def decode(self, actions: NDArray[Any], games: NDArray[np.intp], seats: NDArray[np.intp]) -> NDArray[Any]:
+        """(B, *action) of these agents -> (B, numbers) of the common space.
+
+        Raises:
+            ValueError: an agent on these seats has other spaces.
+        """
+        if not self._served[seats].all():
+            seat = seats[~self._served[seats]][0]
+            raise ValueError(
+                f"agent {self._agents[seat]!r} cannot be played by someone trained to see {self.observation_space} and to act "
+                f"in {self.action_space}: seat somebody there who was trained for this agent"
+            )
+        common = np.zeros((len(actions), *(self._games.action_space.shape or ())))
+        common[:, : _size(self.action_space)] = actions.reshape(len(actions), -1)
+        return common
+
+
+def _number(own: Mapping[Any, OwnSpaces], observation_space: Space[Any]) -> int:
+    """That of an observation space among the different ones, from 0."""
+    return [spaces.observation for spaces in own.values()].index(observation_space)
+
+
+def _parts(number: int, of: Any) -> dict[str, Any]:
+    """An observation or space of this number by the keys that it has in the common one."""
+    if isinstance(of, Mapping):
+        return {f"{number}/{name}": part for name, part in of.items()}
+    return {str(number): of}
+
+
+def _size(action_space: Space[Any]) -> int:
+    """How many numbers an action is."""
+    return int(np.prod(action_space.shape or ()))
+
+
+def _taken_out(action: NDArray[Any], space: Space[Any]) -> Any:
+    """An agent's own action from one of the common space; a NumPy scalar if it is a single number."""
+    return action[: _size(space)].reshape(space.shape or ()).astype(space.dtype)[()]

@@ -1,0 +1,294 @@
+"""GameBatch over SnakeEngine: all snake games in a few compiled calls, no per-game Python on the path of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from adapters.games.game_batch import GameSeat, TimeStep
+from adapters.games.seating import first_seating, fresh_seed, next_game
+from snake_pz.core.actions import action_space, to_absolute
+from snake_pz.core.engine import SnakeEngine
+from snake_pz.core.observations import OBSERVATIONS, encoding_of, observation_space
+from snake_pz.env import KEYWORDS, SnakeParallelEnv, snake_infos
+from snake_pz.replay import Recorder
+from snake_pz.rules import Rules
+
+
+class NativeGameBatch:
+    """`GameBatch` of the snake. Seeded alike, it plays the very games that `SuperSuitGameBatch` plays with `snake_v0`.
+
+    A player may have any of the snake's encodings and action sets, whatever the learner has: its spaces say which. Each
+    encoding is written once a turn, and only if a player needs it. Only learner seats get infos (all seats if there are no
+    learners), on restarting and with their last step; they are those of the environment, and besides `turn`.
+
+    Args:
+        num_games: E, at least 1.
+        env_kwargs: keywords of `snake_v0.parallel_env`.
+        learners: as `FixedSeats` has it.
+        restart: whether games restart when they are over; if not they stay as they ended, without an active seat.
+
+    Raises:
+        ValueError: a keyword is unknown or out of its range, or `learners` does not fit the snakes.
+    """
+
+    def __init__(
+        self,
+        num_games: int,
+        *,
+        env_kwargs: dict[str, Any] | None = None,
+        learners: int | Literal["all"] | Sequence[str] = 1,
+        restart: bool = True,
+    ) -> None:
+        self._env = SnakeParallelEnv(**(env_kwargs or {}))
+        self._rules = self._env.rules
+        self._names = self._env.possible_agents
+        self._restarts = restart
+        seating, self.num_learners, self._shuffled = first_seating(self._names, learners)
+        self.num_games = num_games
+        self.seats = len(self._names)
+        self._reported = self.num_learners or self.seats  # seats that decide when a game is over and get infos
+        self.render_mode = self._env.render_mode
+
+        self._engine = SnakeEngine(self._rules, num_games)
+        self._seating = np.tile(np.array([self._names.index(name) for name in seating]), (num_games, 1))  # (E, N) seat -> snake
+        self._slots = self._seating + self.seats * np.arange(num_games)[:, None]  # the same, numbered through all games
+        self._row_seeds = [fresh_seed() for _ in range(num_games)]
+        self._started = [0] * num_games
+        self._max_cycles = np.full(num_games, self._env.max_cycles)
+        self._active = np.zeros((num_games, self.seats), np.bool_)
+        self._recorders: dict[int, Recorder] = {}  # by game
+        self._games: dict[int, SnakeParallelEnv] = {}  # for the attribute calls, made when asked for
+        self._views: dict[tuple[str, str], NativeView] = {}
+        self._buffers: dict[str, NDArray[np.uint8]] = {}  # by encoding: (E, N, *obs) in snake order
+        self._written: dict[str, NDArray[np.uint8]] = {}  # the same in seat order, as of the present turn
+        self._own = self._view(self._env.observation, self._env.actions)
+        self.observation_space: gymnasium.Space[Any] = self._own.observation_space
+        self.action_space: gymnasium.Space[Any] = self._own.action_space
+        self.other_spaces: Sequence[gymnasium.Space[Any]] = [
+            observation_space(self._rules, name) for name in OBSERVATIONS if name != self._env.observation
+        ]
+
+    def reset(self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]) -> TimeStep:
+        """Start all games anew (see `GameBatch`); the snake has no options, they are ignored."""
+        for game, seed in enumerate(seeds):
+            if seed is not None:
+                self._row_seeds[game], self._started[game] = seed, 0
+        self._written.clear()
+        reset_infos = self._restart(np.arange(self.num_games))
+        nothing = np.zeros(self._active.shape, np.bool_)
+        observations = self.observations(self._env.observation)
+        return TimeStep(
+            observations=observations,
+            rewards=np.zeros(self._active.shape, np.float32),
+            terminated=nothing,
+            truncated=nothing.copy(),
+            active=self._active.copy(),
+            restarted=np.ones(self.num_games, np.bool_),
+            final_observations=observations[:0, 0],
+            action_masks=self._own.action_masks(),
+            infos={},
+            reset_infos=reset_infos,
+        )
+
+    def step(self, actions: NDArray[Any]) -> TimeStep:
+        """Play one turn; actions (E, N) are absolute directions, as `NativeView.decode` returns them (see `GameBatch`)."""
+        directions = np.empty(self._seating.shape, np.int8)
+        np.put_along_axis(directions, self._seating, actions.astype(np.int8), axis=1)
+        self._engine.step(directions)
+        self._written.clear()
+
+        state, before = self._engine.state, self._active
+        for game, recorder in self._recorders.items():
+            if before[game].any():
+                recorder.turn(directions[game])
+        cut = ~state.over & (state.turn >= self._max_cycles)
+        if cut.any():
+            self._engine.rank_survivors(np.flatnonzero(cut))
+        terminated = self._by_seat(state.just_died | state.just_ended[:, None]) & before
+        truncated = before & ~terminated & cut[:, None]
+        ended = terminated | truncated
+        self._active = before & ~ended
+        over = self._restarts & ~np.any(self._active[:, : self._reported], axis=1)
+        rewards = self._by_seat(self._engine.rewards(self._env.rewards))
+
+        observations = self.observations(self._env.observation)
+        final_observations = observations[ended]
+        infos: dict[GameSeat, dict[str, Any]] = {}
+        reset_infos: dict[GameSeat, dict[str, Any]] = {}
+        if ended.any():
+            for game, seat in np.argwhere(ended[:, : self._reported]).tolist():
+                infos[game, seat] = self._final_info(game, seat)
+            if over.any():
+                reset_infos = self._restart(np.flatnonzero(over))
+        return TimeStep(
+            observations=observations,
+            rewards=rewards,
+            terminated=terminated,
+            truncated=truncated,
+            active=self._active.copy(),
+            restarted=over,
+            final_observations=final_observations,
+            action_masks=self._own.action_masks(),
+            infos=infos,
+            reset_infos=reset_infos,
+        )
+
+    def view(self, observation_space: gymnasium.Space[Any], action_space: gymnasium.Space[Any]) -> NativeView:
+        """The games in the encoding and the action set that have these spaces.
+
+        Raises:
+            ValueError: none has, on this board.
+        """
+        encoding = encoding_of(self._rules, observation_space, action_space)
+        if encoding is not None:
+            return self._view(*encoding)
+        raise ValueError(
+            f"a player trained to see {observation_space} and to act in {action_space} cannot play on a "
+            f"{self._rules.width}x{self._rules.height} board, whose encodings are "
+            + ", ".join(f"{name} {self._view(name, 'absolute').observation_space}" for name in OBSERVATIONS)
+            + " with Discrete(4) or Discrete(3): use one trained on this board"
+        )
+
+    def observations(self, observation: str) -> NDArray[np.uint8]:
+        """(E, N, *obs) of the present turn in seat order."""
+        if observation not in self._written:
+            buffer = self._buffers[observation] = self._engine.observe(observation, self._buffers.get(observation))
+            self._written[observation] = self._in_seat_order(buffer)
+        return self._written[observation]
+
+    def record(self, game: int, names: Sequence[str]) -> Recorder:
+        """Take down a game that has just begun; the recorder gets every turn until it is over.
+
+        Args:
+            game: which.
+            names: of the players in seat order.
+
+        Raises:
+            ValueError: it has begun before, or not one name per seat.
+        """
+        if len(names) != self.seats:
+            raise ValueError(f"a recording needs a name for each of {self.seats} seats, got {list(names)}")
+        by_snake = [name for _, name in sorted(zip(self._seating[game].tolist(), names, strict=True))]
+        engine = self._engine.game(game)
+        self._recorders[game] = Recorder(engine, int(engine.state.seed[0]), by_snake)
+        return self._recorders[game]
+
+    def agents(self, game: int) -> tuple[str, ...]:
+        """The snakes' names in seat order, as seated in the running game."""
+        return tuple(self._names[snake] for snake in self._seating[game])
+
+    def get_attr(self, name: str, games: Sequence[int]) -> list[Any]:
+        """An attribute of the environments that these games look like."""
+        return [getattr(self._game(game), name) for game in games]
+
+    def set_attr(self, name: str, value: Any, games: Sequence[int]) -> None:
+        """Set it on them; of those that the games go by only `max_cycles` can be changed.
+
+        Raises:
+            ValueError: an attribute that is fixed when the games are made.
+        """
+        if name in [*KEYWORDS, "possible_agents", "agents"] and name != "max_cycles":
+            raise ValueError(f"{name} of native games is fixed when they are made: pass it in env_kwargs")
+        for game in games:
+            setattr(self._game(game), name, value)
+            self._max_cycles[game] = self._game(game).max_cycles
+
+    def env_method(self, name: str, games: Sequence[int], *args: Any, **kwargs: Any) -> list[Any]:
+        """Call a method of the environments that these games look like.
+
+        Raises:
+            ValueError: one that would play the game past the VecEnv.
+        """
+        if name in ("reset", "step", "set_state"):
+            raise ValueError(f"{name} of a single native game would play it past the others: call the VecEnv's own")
+        return [getattr(self._game(game), name)(*args, **kwargs) for game in games]
+
+    def render(self, games: Sequence[int]) -> list[Any]:
+        """One result of the environment's `render` per game."""
+        return self.env_method("render", games)
+
+    def close(self) -> None:
+        """Close the windows, if there are any."""
+        for game in self._games.values():
+            game.close()
+
+    def headings(self, games: NDArray[np.intp], seats: NDArray[np.intp]) -> NDArray[np.int8]:
+        """(B,) directions in which the snakes on these seats head."""
+        headings: NDArray[np.int8] = self._engine.state.heading[games, self._seating[games, seats]]
+        return headings
+
+    def action_masks(self, actions: str) -> NDArray[np.int8]:
+        """(E, N, A) for the next action, in seat order."""
+        return self._in_seat_order(self._engine.action_masks(actions))
+
+    def _in_seat_order(self, by_snake: NDArray[Any]) -> NDArray[Any]:
+        return by_snake.reshape(-1, *by_snake.shape[2:]).take(self._slots, axis=0)
+
+    def _by_seat(self, by_snake: NDArray[Any]) -> NDArray[Any]:
+        return np.take_along_axis(by_snake, self._seating, axis=1)
+
+    def _view(self, observation: str, actions: str) -> NativeView:
+        key = (observation, actions)
+        if key not in self._views:
+            self._views[key] = NativeView(self, self._rules, observation, actions)
+        return self._views[key]
+
+    def _restart(self, games: NDArray[np.intp]) -> dict[GameSeat, dict[str, Any]]:
+        """Begin the next game of these rows; their reset infos."""
+        infos: dict[GameSeat, dict[str, Any]] = {}
+        seeds = []
+        for game in games.tolist():
+            game_seed, order = next_game(self._row_seeds[game], self._started[game], self.seats)
+            self._started[game] += 1
+            self._recorders.pop(game, None)
+            seeds.append(game_seed)
+            if self._shuffled:
+                self._seating[game] = order
+            for seat, snake in enumerate(self._seating[game, : self._reported].tolist()):
+                infos[game, seat] = {"game_seed": game_seed, "agent": self._names[snake]}
+        self._slots = self._seating + self.seats * np.arange(self.num_games)[:, None]
+        self._engine.reset(games, seeds)
+        self._active[games] = True
+        for observation, written in self._written.items():  # of this turn, and nobody has it yet
+            buffer = self._engine.observe(observation, self._buffers[observation], games)
+            written[games] = buffer[games[:, None], self._seating[games]]
+        return infos
+
+    def _final_info(self, game: int, seat: int) -> dict[str, Any]:
+        (info,) = snake_infos(self._engine.state, game, [int(self._seating[game, seat])], self._names)
+        info["turn"] = int(self._engine.state.turn[game])
+        return info
+
+    def _game(self, game: int) -> SnakeParallelEnv:
+        if game not in self._games:
+            self._games[game] = self._env.bind(self._engine.game(game))
+        self._games[game].sync()
+        return self._games[game]
+
+
+class NativeView:
+    """The games in one encoding and one action set, see `View`."""
+
+    def __init__(self, game_batch: NativeGameBatch, rules: Rules, observation: str, actions: str) -> None:
+        self._game_batch, self._observation, self._actions = game_batch, observation, actions
+        self.observation_space: gymnasium.Space[Any] = observation_space(rules, observation)
+        self.action_space: gymnasium.Space[Any] = action_space(actions)
+
+    def observations(self) -> NDArray[np.uint8]:
+        """(E, N, *obs) of the present turn."""
+        return self._game_batch.observations(self._observation)
+
+    def action_masks(self) -> NDArray[np.int8]:
+        """(E, N, A) of the present turn."""
+        return self._game_batch.action_masks(self._actions)
+
+    def decode(self, actions: NDArray[Any], games: NDArray[np.intp], seats: NDArray[np.intp]) -> NDArray[Any]:
+        """(B,) in this view's action space -> absolute directions."""
+        if self._actions == "absolute":
+            return actions
+        return to_absolute(actions, self._game_batch.headings(games, seats))

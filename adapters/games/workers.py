@@ -1,0 +1,269 @@
+"""Games in worker processes, for environments slow enough that several cores help: the parent's side.
+
+A worker is a Python of its own, started afresh: nothing of the parent is forked, the user's `__main__` is neither run nor
+imported, and what cloudpickle sends by value (functions and classes of `__main__` or of a notebook) works. It inherits
+`sys.path`, the working directory, `-W` options and environment variables. Opponents stay in the parent, so it needs no torch.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adapters.games.game_batch import Observations, map_arrays
+from adapters.games.worker_process import (
+    FAREWELL,
+    PATIENCE,
+    READY,
+    Failure,
+    Traits,
+    dump,
+    read_message,
+    share_observations,
+    unlink,
+    write_message,
+)
+
+
+class WorkerTraceback(Exception):
+    """The traceback of an exception in a worker, as text: the cause (`__cause__`) of the same exception in the parent."""
+
+
+class WorkerGames:
+    """`LocalGames` spread over worker processes, which all step at the same time.
+
+    An exception of an environment is raised here as it is, with the worker's traceback as its cause, once every worker has
+    answered. The workers live on; a step that failed leaves games half played, so `reset` comes next. A worker that ends by
+    itself (killed, out of memory, `exit()` in an environment) stops them all.
+
+    Nobody has to call `close`: when this object is collected, or the program ends in whatever way, the workers close their
+    environments and end, at the latest after `PATIENCE` seconds.
+
+    Args:
+        make_games: `make_games(factories, first_game=...)` makes the games of one worker there. It is pickled.
+        factories: one per game, also pickled, and called in the workers.
+        num_workers: 1 to the number of games. Games are dealt in blocks as even as possible.
+
+    Raises:
+        ValueError: `num_workers` is out of range, the factories cannot be pickled, or games of two workers differ in their
+            agents, spaces or render mode; or whatever `make_games` raises in a worker.
+        RuntimeError: by every method, when a worker has ended by itself, and when all have been stopped.
+    """
+
+    def __init__(self, make_games: Callable[..., Any], factories: Sequence[Callable[[], Any]], num_workers: int) -> None:
+        if not 1 <= num_workers <= len(factories):
+            raise ValueError(f"num_workers must be <= num_games, got {num_workers} workers for {len(factories)} games")
+        bounds = [len(factories) * k // num_workers for k in range(num_workers + 1)]
+        self._ranges = [range(first, end) for first, end in pairwise(bounds)]
+        starts = [_dump_start(make_games, factories[games.start : games.stop], games.start) for games in self._ranges]
+        self._requests = 0
+        self._workers: list[_Worker] = []
+        self._stop = weakref.finalize(self, _stop, self._workers, os.getpid())
+        try:
+            for index, games in enumerate(self._ranges):
+                self._workers.append(_Worker(f"worker {index} (games {games.start} to {games.stop - 1})"))
+            self._take_traits(self._exchange(starts))
+            self._observations = self._share_observations()
+        except BaseException:
+            self._stop()
+            raise
+
+    def reset(
+        self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]
+    ) -> tuple[Observations, list[dict[str, Any]]]:
+        """Start all games anew (see `LocalGames`)."""
+        answers = self._all("reset", *((seeds[g.start : g.stop], options[g.start : g.stop]) for g in self._ranges))
+        return map_arrays(np.copy, self._observations), [info for infos in answers for info in infos]
+
+    def step(self, actions: NDArray[Any]) -> tuple[Observations, NDArray[np.float32], list[dict[str, Any]]]:
+        """Play one step (see `LocalGames`)."""
+        answers = self._all("step", *((actions[rows],) for rows in self._rows))
+        rewards = np.concatenate([rewards for rewards, _ in answers])
+        return map_arrays(np.copy, self._observations), rewards, [info for _, infos in answers for info in infos]
+
+    def get_attr(self, name: str, games: Sequence[int]) -> list[Any]:
+        """An attribute of the environments of these games: copies, as far as pickle copies."""
+        return self._per_game("get_attr", games, before=(name,))
+
+    def set_attr(self, name: str, value: Any, games: Sequence[int]) -> None:
+        """Set it to a copy of `value`."""
+        self._per_game("set_attr", games, before=(name, value))
+
+    def env_method(self, name: str, games: Sequence[int], *args: Any, **kwargs: Any) -> list[Any]:
+        """Call a method of the environments of these games."""
+        return self._per_game("env_method", games, before=(name,), after=args, keywords=kwargs)
+
+    def render(self, games: Sequence[int]) -> list[Any]:
+        """What the environments of these games draw."""
+        return self._per_game("render", games)
+
+    def close(self) -> None:
+        """Close every environment and end the workers. Calling it again does nothing."""
+        if self._stop.alive:
+            try:
+                self._all("close", *[()] * len(self._workers))
+            finally:
+                self._stop()
+
+    def _take_traits(self, traits: list[Traits]) -> None:
+        for worker, other in zip(self._workers, traits, strict=True):
+            if other != traits[0]:
+                raise ValueError(f"the games of all workers must be alike, but {worker.name} has {other} and not {traits[0]}")
+        self.agents, self.num_learners, self.observation_space, self.action_space = traits[0][:4]
+        self.render_mode, self.has_mask_observations = traits[0][4:]
+        seats = len(self.agents)
+        self._rows = [slice(games.start * seats, games.stop * seats) for games in self._ranges]
+
+    def _share_observations(self) -> Observations:
+        """(rows, *obs) in memory that every worker writes its own into."""
+        observations, name = share_observations(self.observation_space, self._rows[-1].stop)
+        try:
+            self._all("attach", *((name, self._rows[-1].stop, rows) for rows in self._rows))
+        finally:
+            unlink(name)
+        return observations
+
+    def _all(self, method: str, *arguments: tuple[Any, ...]) -> list[Any]:
+        """The answers of all workers to one call, each with arguments of its own."""
+        return self._exchange([dump((method, args, {})) for args in arguments])
+
+    def _per_game(
+        self,
+        method: str,
+        games: Sequence[int],
+        before: tuple[Any, ...] = (),
+        after: tuple[Any, ...] = (),
+        keywords: dict[str, Any] | None = None,
+    ) -> list[Any]:
+        """The answers for these games, in their order; the arguments are those before and after `games`."""
+        places = [[place for place, game in enumerate(games) if game in mine] for mine in self._ranges]
+        requests = [
+            dump((method, (*before, [games[place] - mine.start for place in own], *after), keywords or {})) if own else None
+            for mine, own in zip(self._ranges, places, strict=True)
+        ]
+        answers: dict[int, Any] = {}
+        for own, answer in zip(places, self._exchange(requests), strict=True):
+            answers.update(zip(own, answer or [None] * len(own), strict=True))
+        return [answers[place] for place in range(len(games))]
+
+    def _exchange(self, requests: Sequence[bytes | None]) -> list[Any]:
+        """Send the workers their pickled requests, then receive the answers; None where there is no request."""
+        if not self._stop.alive:
+            raise RuntimeError("the worker processes have been stopped: make a new environment")
+        self._requests += 1
+        asked = [(worker, request) for worker, request in zip(self._workers, requests, strict=True) if request is not None]
+        for worker, request in asked:
+            with suppress(OSError):  # one that has ended does not answer either
+                write_message(worker.requests, self._requests, request)
+        payloads: dict[_Worker, bytes] = {}
+        for worker, _ in asked:
+            try:
+                payloads[worker] = worker.receive(self._requests)
+            except EOFError as error:
+                self._stop()
+                how = str(error) or worker.end()
+                raise RuntimeError(f"{worker.name} {how}: all workers are stopped, make a new environment") from error
+        answers: dict[_Worker, Any] = {worker: pickle.loads(payload) for worker, payload in payloads.items()}
+        for worker, answer in answers.items():
+            if isinstance(answer, Failure):
+                _raise(worker, answer)
+        return [answers.get(worker) for worker in self._workers]
+
+
+class _Worker:
+    """The parent's end of one worker process."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        path = ascii([entry for entry in sys.path if isinstance(entry, str)])
+        code = f"import sys; sys.path[:] = {path}; from adapters.games.worker_process import main; main()"
+        self.process = subprocess.Popen(
+            [sys.executable, *(f"-W{option}" for option in sys.warnoptions), "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C in the terminal is the parent's business alone
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # the same on Windows
+            env={"PYGAME_HIDE_SUPPORT_PROMPT": "1", **os.environ},  # one greeting, the parent's, is enough
+        )
+        self.requests: Any = self.process.stdin
+        self.replies: Any = self.process.stdout
+        self._ready = False
+        self._whole = True  # False: interrupted in the middle of a message
+
+    def receive(self, number: int) -> bytes:
+        """The answer to this request; those to earlier ones, which an interrupt kept from being read, are skipped.
+
+        Raises:
+            EOFError: there will be none.
+        """
+        while not self._ready:  # what a site's start-up files print comes first
+            line = self.replies.readline()
+            if not line:
+                raise EOFError
+            self._ready = line.endswith(READY)
+        answered = 0
+        while answered != number:
+            if not self._whole:
+                raise EOFError("was interrupted in the middle of an answer")
+            self.replies.peek(1)  # an interrupt while waiting for the first byte loses nothing
+            self._whole = False
+            answered, payload = read_message(self.replies)
+            self._whole = True
+        return payload
+
+    def end(self) -> str:
+        """How it ended, once it has."""
+        code = self.process.returncode
+        return f"was killed by signal {-code} ({signal.strsignal(-code)})" if code < 0 else f"ended with exit code {code}"
+
+
+def _stop(workers: list[_Worker], owner: int) -> None:
+    """End all processes."""
+    if os.getpid() != owner:  # in a fork of the process that started them
+        return
+    for worker in workers:
+        with suppress(OSError):
+            write_message(worker.requests, 0, FAREWELL)  # the end of input alone would not do while a fork has it open, too
+        for stream in (worker.requests, worker.replies):
+            with suppress(OSError):
+                stream.close()
+    deadline = time.monotonic() + PATIENCE
+    for worker in workers:
+        try:
+            worker.process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            worker.process.kill()
+            worker.process.wait()
+
+
+def _raise(worker: _Worker, failure: Failure) -> None:
+    """Raise a worker's exception with its traceback as the cause."""
+    cause = WorkerTraceback(f"in {worker.name}:\n\n{failure.traceback}")
+    error: BaseException | None = None
+    if failure.error is not None:
+        with suppress(Exception):
+            error = pickle.loads(failure.error)
+    raise (error if isinstance(error, Exception) else RuntimeError(f"{worker.name}: {failure.summary}")) from cause
+
+
+def _dump_start(make_games: Callable[..., Any], factories: Sequence[Callable[[], Any]], first_game: int) -> bytes:
+    try:
+        return dump(("start", (make_games, list(factories), first_game), {}))
+    except Exception as error:
+        raise ValueError(
+            f"worker processes get a pickled copy of what makes the environment, but it cannot be pickled "
+            f"({type(error).__name__}: {error}): create locks, files, windows and the like inside the function that is passed "
+            "as `env` instead of referring to them, or use num_workers=0"
+        ) from error

@@ -1,0 +1,152 @@
+"""Who may sit on an enemy seat: frozen policies, functions, uniform play; and what a seat's opponents are drawn from.
+
+Stable-Baselines3 checkpoints are pickles, and so are the `VecNormalize` statistics beside them: loading one can run any code
+its author put into it. Load only what you trust.
+
+Importing this module loads neither torch nor Stable-Baselines3; making a `PolicyOpponent` does.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from adapters.games.game_batch import Observations
+from adapters.opponents.checkpoints import (
+    MASKED_LOGIT,
+    copy_policy,
+    discrete_actor,
+    find_checkpoint,
+    load_policy,
+    random_stream,
+)
+from adapters.opponents.preprocessing import Preprocessing, SlotMemory, copy_statistics, find_statistics, load_statistics
+from adapters.opponents.protocol import Actions, Masks, Slots
+
+if TYPE_CHECKING:
+    import torch
+    from stable_baselines3.common.base_class import BaseAlgorithm
+    from stable_baselines3.common.policies import BasePolicy
+    from stable_baselines3.common.vec_env import VecNormalize
+
+EPSILON = 0.05
+"""How often an opponent trained by DQN or QRDQN moves at random when it samples."""
+
+
+class PolicyOpponent:
+    """A frozen Stable-Baselines3 policy with a random stream of its own.
+
+    Neither making one nor letting it act touches a live model's training mode, its parameters or torch's global random
+    stream, and what the model learns later does not reach it. When sampling, policies trained by DQN and QRDQN are
+    epsilon-greedy (`EPSILON`, drawn per row); TD3's and DDPG's are deterministic by nature. MaskablePPO's take no forbidden
+    action. The state of RecurrentPPO's is kept per slot.
+
+    A policy that was trained under `VecNormalize`, `VecFrameStack` or `VecTransposeImage` sees what it saw then, see
+    `Preprocessing`. A live model brings its statistics; those of a checkpoint are in a file beside it, see
+    `find_statistics`. They are frozen too, and no other opponent's.
+
+    Args:
+        source: the path of a checkpoint (a pickle: load only what you trust), or a live model or policy, which is copied.
+        shown: the observation spaces that the games can show, the preferred first; none: the policy's own.
+        deterministic: play the likeliest action instead of sampling.
+        device: as for SB3, where "auto" is a GPU if there is one.
+        vecnormalize: the file of the statistics, a pickle too, where they are not found by themselves.
+        name: what the opponent is called; None: the path, or the class of what is live.
+
+    Attributes:
+        observation_space: one of `shown`, or the policy's own if it fits none of them.
+
+    Raises:
+        FileNotFoundError: there is no such checkpoint, or no such file of statistics.
+        ValueError: the file is no SB3 checkpoint, or its policy cannot be rebuilt, or the statistics do not fit.
+    """
+
+    def __init__(
+        self,
+        source: str | os.PathLike[str] | BaseAlgorithm | BasePolicy,
+        *,
+        shown: Sequence[gymnasium.Space[Any]] = (),
+        deterministic: bool = False,
+        device: torch.device | str = "auto",
+        vecnormalize: str | os.PathLike[str] | None = None,
+        name: str | None = None,
+    ) -> None:
+        policy: Any
+        if isinstance(source, (str, os.PathLike)):
+            self.name, policy = name or os.fspath(source), load_policy(source, device)
+        else:
+            self.name, policy = name or type(source).__name__, copy_policy(source, device)
+        statistics = _statistics(source) if vecnormalize is None else load_statistics(vecnormalize)
+        self._preprocessing = Preprocessing(policy.observation_space, shown, statistics, f"opponent {self.name!r}")
+        self.observation_space: gymnasium.Space[Any] = self._preprocessing.observation_space
+        self.action_space: gymnasium.Space[Any] = policy.action_space
+        self.uses_masks = "action_masks" in inspect.signature(policy.predict).parameters  # MaskablePPO
+        self._deterministic = deterministic
+        self.policy, self._device = policy, policy.device
+        self._epsilon = EPSILON if hasattr(policy, "q_net") or hasattr(policy, "quantile_net") else 0.0
+        self._uses_sde = not deterministic and getattr(getattr(policy, "actor", policy), "use_sde", False)
+        self._actor = discrete_actor(policy)
+        self._states: SlotMemory | None = None  # of each slot: hidden and cell state, (2, layers, width)
+        if hasattr(policy, "lstm_actor"):
+            layers, _, width = policy.lstm_hidden_state_shape
+            self._states = SlotMemory((2, layers, width), np.float32)
+        self._rng = np.random.default_rng()
+
+    def act(self, observations: Observations, slots: Slots, action_masks: Masks | None) -> Actions:
+        """One batched forward pass; see `Opponent.act`."""
+        import torch
+
+        observations = self._preprocessing.apply(observations, slots)
+        with torch.inference_mode():
+            if self._actor is None:
+                return self._predict(observations, slots, action_masks)
+            logits: NDArray[Any] = self._actor(torch.as_tensor(observations, device=self._device)).cpu().numpy()
+        if self.uses_masks and action_masks is not None:
+            logits = np.where(action_masks, logits, MASKED_LOGIT)
+        if not self._deterministic:  # the Gumbel-max trick: the argmax is then a draw from the softmax of the logits
+            logits = logits - np.log(self._rng.standard_exponential(logits.shape))
+        actions: Actions = logits.argmax(axis=1)
+        return actions
+
+    def reset(self, slots: Slots) -> None:
+        """See `Opponent.reset`."""
+        self._preprocessing.reset(slots)
+        if self._states is not None:
+            self._states.clear(slots)
+
+    def seed(self, seed: int) -> None:
+        """See `Opponent.seed`."""
+        self._rng = np.random.default_rng(seed)
+
+    def _predict(self, observations: Observations, slots: Slots, action_masks: Masks | None) -> Actions:
+        """What the policy's own `predict` says, drawn from our stream."""
+        policy: Any = self.policy
+        more: dict[str, Any] = {"action_masks": action_masks} if self.uses_masks else {}
+        if self._states is not None:
+            more["state"] = tuple(self._states.read(slots).transpose(1, 2, 0, 3))  # (layers, B, width) each
+        with random_stream(self._device, int(self._rng.integers(2**63))):
+            if self._uses_sde:
+                policy.reset_noise(len(slots))  # else every row of every turn would share one noise
+            actions, state = policy.predict(observations, deterministic=self._deterministic, **more)
+        if self._states is not None:
+            self._states.write(slots, np.stack(state).transpose(2, 0, 1, 3))
+        if self._epsilon and not self._deterministic:
+            explores = self._rng.random(len(actions)) < self._epsilon
+            actions[explores] = self._rng.integers(policy.action_space.n, size=int(explores.sum()))
+        return np.asarray(actions)
+
+
+def _statistics(source: Any) -> VecNormalize | None:
+    """The observation statistics that a checkpoint has beside it, or a live model around its environment."""
+    if isinstance(source, (str, os.PathLike)):
+        checkpoint = find_checkpoint(source)
+        path = checkpoint and find_statistics(checkpoint)
+        return load_statistics(path) if path else None
+    environment = getattr(source, "get_vec_normalize_env", None)  # a policy has none
+    return copy_statistics(environment()) if environment is not None else None

@@ -1,0 +1,422 @@
+"""OpponentPool: a folder of past selves and bots, and how often each of them plays."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adapters.opponents.checkpoints import find_checkpoint, load_policy
+from adapters.opponents.members import Member as Member
+from adapters.opponents.members import Sampler, make_sampler, thinned
+from adapters.opponents.preprocessing import find_statistics
+from adapters.ratings import Rating
+from snake_pz.files import locked, replacing
+
+if TYPE_CHECKING:
+    from stable_baselines3.common.base_class import BaseAlgorithm
+
+MANIFEST = "manifest.json"
+VERSION = 1
+AGEING = 0.5
+"""What is left of every member's `games` and `score` when a snapshot is added."""
+
+_NAME = re.compile(r"[A-Za-z0-9][\w.\-]*", re.ASCII)
+_OURS = re.compile(r"snapshot_\d+(_.+)?\.(zip|pkl)|\.(snapshot_|manifest\.).*\d\.(zip|pkl|json)")  # the latter: `replacing`
+
+
+class PoolInUseError(RuntimeError):
+    """Another process writes to the pool, and only one may."""
+
+
+class OpponentPool:
+    """Past selves of a learner and bots, in a folder; as an opponent, one of them drawn for every game.
+
+        pool = OpponentPool("runs/mine/pool")
+        pool.add_bot("survivor")
+        pool.add(model, step=model.num_timesteps)
+        env.set_opponent(pool)
+
+    **The folder** has a file for every snapshot, `snapshot_<step>.zip`, with its `VecNormalize` statistics beside it, and
+    `manifest.json`. Files never change and the manifest is replaced in one go, so a crash at any moment leaves a pool that
+    opens, as it was before or after. Files called `snapshot_<number>...` are the pool's: those that the manifest does not name
+    are removed by the next `add`. Checkpoints are pickles: open only pools that you trust.
+
+    **One process writes**, any number reads and calls `reload` whenever it wants to see the news; a snapshot that has gone
+    meanwhile makes its games reload by themselves. Games that draw from the writer's own object see at once what is added to
+    it. A second writer is refused: while one writes the folder is locked, and who has not seen the latest manifest may not
+    write. (Windows and some network file systems have no such lock: two that write in the same moment are not noticed there.)
+
+    **Names.** Infos call the members of this object by their bare names, as `SelfPlayCallback` needs it; where a pool is given
+    by the path of its folder, they are called `<path as given>/<name>`. So of two pools in one game give one by its path.
+
+    **Who plays**: whenever games restart, a share `latest_share` of them gets the latest snapshot, the rest one that `sampler`
+    draws from all members: "latest", "uniform", `("recent", 10)` (the last ten alike), "prioritized" (see `prioritized`), or a
+    function of the members, bots first and then snapshots by step, that returns their weights. How a large pool is drawn from
+    without seating everybody at once is told in `PoolSource`.
+
+    Args:
+        folder: made when something is first added.
+        sampler: who plays how often.
+        latest_share: in how many of the games the latest snapshot plays, besides those that the sampler gives it.
+        per: "game" seats one member on all seats of a game that are the pool's; "seat" draws for each seat.
+        max_loaded: how many members' policies each environment keeps in memory.
+        max_active: how many members may sit in an environment's games at once: each costs a forward pass every turn. At least 3
+            with a latest_share between 0 and 1. With 1, two sit while the one before finishes its games.
+        keep: how many snapshots stay on disk; None: all. The first and the latest stay, and of the others those that leave
+            history spread: that goes whose neighbours are closest in steps.
+
+    Attributes:
+        learner: what the learner's trainer wants to find again, anything that JSON can hold; saved with the manifest.
+
+    Raises:
+        ValueError: an argument does not fit, or the manifest is none; and from whatever writes, if the folder has snapshots but
+            no manifest, for they would be removed.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        sampler: str | tuple[str, int] | Sampler = "prioritized",
+        latest_share: float = 0.0,
+        per: Literal["game", "seat"] = "game",
+        max_loaded: int = 16,
+        max_active: int = 4,
+        keep: int | None = None,
+    ) -> None:
+        if not 0 <= latest_share <= 1:
+            raise ValueError(f"latest_share must be from 0 to 1, got {latest_share}")
+        if per not in ("game", "seat"):
+            raise ValueError(f'per must be "game" or "seat", got {per!r}')
+        self.folder = Path(folder)
+        self.latest_share = 1.0 if sampler == "latest" else float(latest_share)
+        self.per = per
+        least = 3 if 0 < self.latest_share < 1 else 1  # the latest, another, and one that finishes its games
+        if max_active < least:
+            raise ValueError(f"max_active must be >= {least} with latest_share={latest_share}, got {max_active}")
+        if max_loaded < max_active:
+            raise ValueError(f"max_loaded must be >= max_active, for who sits is in memory, got {max_loaded} < {max_active}")
+        if keep is not None and keep < 2:
+            raise ValueError(f"keep must be >= 2, for the first and the latest snapshot stay, or None, got {keep}")
+        self.max_loaded, self.max_active, self.keep = max_loaded, max_active, keep
+        self.learner: dict[str, Any] = {}
+        self._sampler = make_sampler(sampler)
+        self._members: dict[str, Member] = {}  # in the order of `members`
+        self._stamp: tuple[int, ...] | None = None  # of the manifest that was last read or written
+        self.reload()
+
+    def __repr__(self) -> str:
+        """The folder, and how many there are."""
+        return f"OpponentPool({str(self.folder)!r}, members={len(self._members)})"
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """Bots first, then snapshots from the first to the latest."""
+        return tuple(self._members.values())
+
+    @property
+    def names(self) -> Collection[str]:
+        """Of all members."""
+        return self._members.keys()
+
+    @property
+    def latest(self) -> Member | None:
+        """The latest snapshot, None if there is none."""
+        members = self.members
+        return members[-1] if members and members[-1].file else None
+
+    def path(self, member: Member) -> Path:
+        """Where a snapshot's checkpoint is.
+
+        Raises:
+            ValueError: it is a bot.
+        """
+        if member.file is None:
+            raise ValueError(f"{member.name!r} is a bot, which has no file")
+        return self.folder / member.file
+
+    def statistics(self, member: Member) -> Path | None:
+        """Where its `VecNormalize` statistics are, None if it has none."""
+        return None if member.statistics is None else _statistics(self.path(member))
+
+    def add(
+        self,
+        model: BaseAlgorithm | str | os.PathLike[str],
+        *,
+        step: int,
+        name: str | None = None,
+        rating: Rating | tuple[float, float] | None = None,
+    ) -> Member:
+        """Add a snapshot, let the counts of all members age, thin them out if there are more than `keep`, and save.
+
+        Args:
+            model: what is saved as it is now, optimiser and `VecNormalize` statistics included; or the path of a checkpoint,
+                which is copied with the statistics beside it.
+            step: how long it has trained; the latest snapshot is that of the most.
+            name: what infos call it; None: `snapshot_<step>`.
+            rating: its own, as (mu, sigma).
+
+        Raises:
+            ValueError: there is a member of this name, or it cannot be one; or the path is no checkpoint.
+            TypeError: it is neither a model nor a path.
+            FileNotFoundError: there is no such checkpoint.
+            PoolInUseError: another process has written to the pool.
+        """
+        if step < 0:
+            raise ValueError(f"step must be >= 0, got {step}")
+        default = f"snapshot_{step}"
+        name = self._new_name(name or default)
+        save, save_statistics, spaces = _writers(model)
+        checkpoint = self.folder / (f"{name}.zip" if name == default else f"{default}_{name}.zip")
+        with self._writing():
+            hashes = _put(checkpoint, save), _put(_statistics(checkpoint), save_statistics)
+            aged = [replace(one, games=one.games * AGEING, score=one.score * AGEING) for one in self.members]
+            added = Member(name, int(step), checkpoint.name, *hashes, *spaces, None if rating is None else Rating(*rating))
+            self._commit(thinned([*aged, added], self.keep))
+            self._sweep()
+        return added
+
+    def add_bot(self, name: str) -> Member:
+        """Add the bot of this name, or "champion", as `make_sb3_env` knows it, and save.
+
+        Raises:
+            ValueError: there is a member of this name, or it is a path. Whether there is such a bot turns out in the games.
+            PoolInUseError: another process has written to the pool.
+        """
+        if not isinstance(name, str) or name.endswith(".zip") or "/" in name or "\\" in name:
+            raise ValueError(
+                f"a bot is added by its name, such as 'greedy', got {name!r}: add(path, step=...) takes checkpoints"
+            )
+        bot = Member(self._new_name(name), 0)
+        with self._writing():
+            self._commit([*self._members.values(), bot])
+        return bot
+
+    def remove(self, name: str) -> Member:
+        """Take a member out, save, and remove its files. In running games it plays on, and sits down in no other.
+
+        Raises:
+            ValueError: there is no such member; or it is the latest snapshot, and `learner` says that a run goes on from it.
+            PoolInUseError: another process has written to the pool.
+        """
+        member = self._named(name)
+        if member == self.latest and self.learner:
+            raise ValueError(
+                f"{name!r} is the latest snapshot of the pool {self.folder}, and the run whose state is in `learner` goes on "
+                "from it: let that add a later one first, or give the state up by learner = {}"
+            )
+        with self._writing():
+            self._commit([one for one in self.members if one is not member])
+            self._sweep()
+        return member
+
+    def record(self, name: str, score: float, games: int = 1) -> None:
+        """Count games of the learner against a member.
+
+        Args:
+            name: the member's.
+            score: for each game 1 if the learner was placed above it, 0.5 for a tie, 0 if below; the sum of these.
+            games: how many.
+        """
+        member = self._named(name)
+        if not 0 <= score <= games:
+            raise ValueError(f"the score of {games} games must be from 0 to {games}, got {score}")
+        self._members[name] = replace(member, games=member.games + games, score=member.score + float(score))
+
+    def set_rating(self, name: str, rating: Rating | tuple[float, float]) -> None:
+        """Set a member's rating, (mu, sigma)."""
+        self._members[name] = replace(self._named(name), rating=Rating(*rating))
+
+    def weights(self) -> NDArray[np.float64]:
+        """How likely the sampler draws each of `members`, adding up to 1; `latest_share` is not in it.
+
+        Raises:
+            ValueError: a sampler of the user's own returns anything but weights.
+        """
+        members = self.members
+        weights = np.asarray(self._sampler(members), np.float64)
+        if weights.shape != (len(members),) or not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
+            raise ValueError(
+                f"a sampler must return a number >= 0 for each of {len(members)} members, and not only zeros, "
+                f"got {weights.tolist()}"
+            )
+        shares: NDArray[np.float64] = weights / weights.sum()
+        return shares
+
+    def verified(self, member: Member) -> Path:
+        """The path of a snapshot's checkpoint whose content, and that of the statistics beside it, is what was added.
+
+        Raises:
+            FileNotFoundError: a file is gone.
+            ValueError: a file is another.
+        """
+        checkpoint = self.path(member)
+        for path, expected in ((checkpoint, member.sha256), (_statistics(checkpoint), member.statistics)):
+            if expected is not None and (found := _hash(path)) != expected:
+                raise ValueError(
+                    f"{path} is not the file that was added to the pool: expected sha256 {expected}, got {found}; put that back"
+                )
+        return checkpoint
+
+    def save(self) -> None:
+        """Write the manifest: records, ratings and `learner` with it. `add`, `add_bot` and `remove` do it too.
+
+        Raises:
+            PoolInUseError: another process has written to the pool since it was opened or reloaded, or is writing now.
+        """
+        with self._writing():
+            self._commit(list(self.members))
+
+    def reload(self) -> bool:
+        """Read the manifest if another process has replaced it; records and ratings that were not saved are then lost.
+
+        Returns:
+            Whether it was read.
+
+        Raises:
+            ValueError: it is no manifest of a pool.
+        """
+        stamp = self._stamp_on_disk()
+        if stamp is None or stamp == self._stamp:
+            return False
+        path = self.folder / MANIFEST
+        try:
+            content = json.loads(path.read_text())
+            if content["version"] > VERSION:
+                raise ValueError(f"version {content['version']}, and this is for versions to {VERSION}: update the package")
+            members, learner = [Member.from_dict(one) for one in content["members"]], content["learner"]
+            if not isinstance(learner, dict):
+                raise TypeError(f"learner {learner!r:.80}")
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"{path} is no manifest of an opponent pool ({error}): expected one that OpponentPool wrote"
+            ) from error
+        self._members, self.learner, self._stamp = {member.name: member for member in members}, learner, stamp
+        return True
+
+    def _named(self, name: str) -> Member:
+        if name not in self._members:
+            raise ValueError(f"no member of the pool is called {name!r}: there are {', '.join(self._members) or 'none'}")
+        return self._members[name]
+
+    def _new_name(self, name: str) -> str:
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"a member's name is of letters, digits and _ . - and begins with one of the former, got {name!r}")
+        if name.casefold() in {known.casefold() for known in self._members}:  # files of macOS and Windows know no capitals
+            raise ValueError(f"the pool has a member {name!r} already: give another step or name")
+        return name
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """In here nobody else writes to the folder, and what is there is what this object knows."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locked(self.folder))
+            except BlockingIOError as error:
+                raise PoolInUseError(
+                    f"another process is writing to the pool {self.folder}, and only one may: give each process its own folder"
+                ) from error
+            self._check_alone()
+            yield
+
+    def _check_alone(self) -> None:
+        if self._stamp_on_disk() != self._stamp:
+            raise PoolInUseError(
+                f"another process has written to the pool {self.folder}, and only one may: reload() it and do not write, or "
+                "give each process its own folder"
+            )
+        if self._stamp is None:
+            ours = {member.file for member in self.members}
+            lost = [path for path in self.folder.glob("snapshot_*.zip") if _OURS.fullmatch(path.name) and path.name not in ours]
+            if len(lost) > 1:  # a crash while the first snapshot was added leaves one; more were in a manifest
+                raise ValueError(f"{self.folder} has snapshots but no {MANIFEST}: put that back, or give a new folder")
+
+    def _commit(self, members: list[Member]) -> None:
+        """Have these members from now on, here and on the disk, or neither."""
+        members = sorted(members, key=lambda member: (member.file is not None, member.step))
+        content = {"version": VERSION, "members": [member.as_dict() for member in members], "learner": self.learner}
+        before, self._members = self._members, {member.name: member for member in members}
+        try:
+            with replacing(self.folder / MANIFEST) as temporary:
+                temporary.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")
+            self._stamp = self._stamp_on_disk()
+        except BaseException:
+            if (stamp := self._stamp_on_disk()) == self._stamp:
+                self._members = before
+            else:  # interrupted when it was there already: nobody else writes now
+                self._stamp = stamp
+            raise
+
+    def _sweep(self) -> None:
+        """Remove files that no member has: of those that are members no more, and of writers that crashed.
+
+        Temporary files are nobody else's: a writer has them only while it has the folder locked, and now that is us.
+        """
+        snapshots = [member for member in self._members.values() if member.file is not None]
+        needed = {self.path(member) for member in snapshots}
+        needed |= {_statistics(self.path(member)) for member in snapshots if member.statistics is not None}
+        for path in self.folder.iterdir():
+            if _OURS.fullmatch(path.name) and path not in needed:
+                path.unlink(missing_ok=True)
+
+    def _stamp_on_disk(self) -> tuple[int, ...] | None:
+        try:
+            status = (self.folder / MANIFEST).stat()
+        except FileNotFoundError:
+            return None
+        return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def is_pool(folder: str | os.PathLike[str]) -> bool:
+    """Whether the folder is an opponent pool's."""
+    return (Path(folder) / MANIFEST).is_file()
+
+
+Writer = Callable[[Path], Any]
+
+
+def _writers(model: Any) -> tuple[Writer, Writer | None, tuple[str, str]]:
+    """What writes a model's checkpoint, what its statistics if it has some, and its spaces in words."""
+    if isinstance(model, (str, os.PathLike)):
+        source = find_checkpoint(model)
+        if source is None:
+            raise FileNotFoundError(f"no checkpoint at {os.fspath(model)!r}: expected a file that SB3's save() wrote")
+        policy, beside = load_policy(source, "cpu"), find_statistics(source)
+        spaces = str(policy.observation_space), str(policy.action_space)
+        return partial(shutil.copyfile, source), None if beside is None else partial(shutil.copyfile, beside), spaces
+    if hasattr(model, "get_vec_normalize_env") and hasattr(model, "save"):
+        normalize = model.get_vec_normalize_env()
+        return model.save, normalize and normalize.save, (str(model.observation_space), str(model.action_space))
+    raise TypeError(f"a pool takes SB3 models and the paths of checkpoints, got {type(model).__name__}: {model!r:.80}")
+
+
+def _put(path: Path, write: Writer | None) -> str | None:
+    """Have a file written as a whole, and its hash; or nothing in its place, should a crash have left something there."""
+    if write is None:
+        path.unlink(missing_ok=True)
+        return None
+    with replacing(path) as temporary:
+        write(temporary)
+    return _hash(path)
+
+
+def _statistics(checkpoint: Path) -> Path:
+    return checkpoint.with_name(f"{checkpoint.stem}_vecnormalize.pkl")  # the name that `find_statistics` looks for first
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

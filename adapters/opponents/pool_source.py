@@ -1,0 +1,205 @@
+"""PoolSource: whom of a pool to seat in the games of one environment."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from adapters.opponents.members import Member
+from adapters.opponents.policy import PolicyOpponent
+from adapters.opponents.pool import OpponentPool
+from adapters.opponents.protocol import Opponent
+
+if TYPE_CHECKING:
+    import torch
+
+T = TypeVar("T")
+
+TURNOVER = 32
+"""How many games are dealt out at least before another member of a large pool takes a place."""
+
+
+class PoolSource:
+    """A `Source` that seats members of a pool; every environment that a pool plays in has its own.
+
+    While all members fit in the pool's `max_active`, each game draws from all of them. A larger pool is played through a few
+    *places*: each is taken by a member that the sampler drew, and each game draws one of the places, all alike, so that in the
+    long run a member plays as often as the sampler would have it. Every so many games (`TURNOVER`), and only while fewer than
+    `max_active` members sit or have a place, the place taken longest is drawn for anew; its old member finishes its games but
+    sits down in no other. So there are `max_active - 1` places for the sampler, one less if the latest snapshot has a share of
+    its own and with it a place of its own, which goes to a newer one as soon as there is room.
+
+    At most `max_loaded` members are kept in memory, those drawn last; who sits or has a place is always among them.
+
+    Args:
+        pool: whose members.
+        shown: the observation spaces that the games can show, the preferred first.
+        make_bot: makes the bot of a name, or "champion".
+        prefix: what the members' names begin with in infos.
+        deterministic: snapshots play their likeliest action instead of sampling.
+        device: where they predict.
+
+    Raises:
+        ValueError: nobody is in the pool, or a member does not fit these games: of the snapshots that have the same spaces
+            the latest is loaded to see.
+    """
+
+    def __init__(
+        self,
+        pool: OpponentPool,
+        *,
+        shown: Sequence[gymnasium.Space[Any]],
+        make_bot: Callable[[str], Opponent],
+        prefix: str = "",
+        deterministic: bool = False,
+        device: torch.device | str = "auto",
+    ) -> None:
+        self._pool = pool
+        self._shown, self._make_bot, self._prefix = list(shown), make_bot, prefix
+        self._deterministic, self._device = deterministic, device
+        self._loaded: OrderedDict[str, Opponent] = OrderedDict()  # by name, the one drawn last at the end
+        self._hashes: dict[str, str | None] = {}  # of the files that these come from
+        self._limit = max(2, pool.max_active)
+        self._own_places = 0 if pool.latest_share == 1 else self._limit - 1 - (pool.latest_share > 0)
+        self.forget()
+        self._retrying(self._load_one_of_each_kind)
+        self._evict(())
+
+    def ready(self) -> Sequence[Opponent]:
+        """Nobody: who was drawn last is kept here, but it starts anew whenever it comes back."""
+        return ()
+
+    def forget(self) -> None:
+        """See `Source.forget`."""
+        self._places: list[str] = []  # names of those who took them, the one there longest first
+        self._latest: str | None = None  # who plays the latest's share
+        self._dealt = 0  # games since the last change
+
+    def draw(
+        self, games: int, seats: int, rng: np.random.Generator, seated: Sequence[Opponent]
+    ) -> tuple[Sequence[Opponent], NDArray[np.intp]]:
+        """See `Source.draw`.
+
+        Raises:
+            ValueError: nobody is in the pool, or the one drawn does not fit these games, or its file is another than the one
+                that was added.
+            FileNotFoundError: it is gone, and the manifest names it still.
+        """
+        there = {id(opponent) for opponent in seated}
+        sitting = {name for name, opponent in self._loaded.items() if id(opponent) in there}
+
+        def drawn() -> tuple[list[str], NDArray[np.intp]]:
+            names, shares = self._candidates(rng, sitting.intersection(self._pool.names))
+            table = rng.choice(len(names), (games, 1 if self._pool.per == "game" else seats), p=shares)
+            used, which = np.unique(table, return_inverse=True)
+            coming = [names[one] for one in used.tolist()]
+            for name in coming:
+                self._load(name)
+            return coming, np.broadcast_to(which.reshape(table.shape), (games, seats))
+
+        coming, which = self._retrying(drawn)
+        self._dealt += games
+        self._evict({*sitting, *coming})
+        return [self._loaded[name] for name in coming], which
+
+    def _candidates(self, rng: np.random.Generator, sitting: Collection[str]) -> tuple[list[str], list[float]]:
+        """Whom the games that restart may get and how likely, while these sit in others."""
+        members, share = self._members(), self._pool.latest_share
+        names = [member.name for member in members]
+        if len({*names, *sitting}) <= self._limit:
+            self.forget()
+            weights = (1 - share) * self._pool.weights()
+            weights[-1] += share
+            return names, weights.tolist()
+        self._places = [name for name in self._places if name in names]
+        if share > 0:
+            self._seat_latest(names, sitting)
+        if len(self._places) == self._own_places and self._dealt >= TURNOVER and self._has_room(self._places[1:], sitting):
+            del self._places[:1]
+        while len(self._places) < self._own_places:
+            self._places.append(self._drawn_for_a_place(names, rng, sitting))
+            self._dealt = 0
+        shares = [(1 - share) / len(self._places)] * len(self._places) if self._places else []
+        return ([*self._places, self._latest], [*shares, share]) if self._latest else (self._places, shares)
+
+    def _seat_latest(self, names: list[str], sitting: Collection[str]) -> None:
+        """Give the latest's place to the latest; while there is no room, to the latest of those there."""
+        latest, there = names[-1], {*self._places, *sitting}
+        if len({latest, *there}) <= self._limit:
+            self._latest = latest
+        elif self._latest not in names:
+            self._latest = max(sorted(there), key=lambda name: names.index(name) if name in names else -1)
+
+    def _drawn_for_a_place(self, names: list[str], rng: np.random.Generator, sitting: Collection[str]) -> str:
+        weights = dict(zip(names, self._pool.weights().tolist(), strict=True))
+        if not self._has_room(self._places, sitting):  # as when a pool has just become too large for all to play
+            there = sorted(self._in_use(self._places, sitting))
+            weights = {name: weights.get(name, 0.0) for name in there}
+        shares = np.array(list(weights.values())) if any(weights.values()) else np.ones(len(weights))
+        return list(weights)[rng.choice(len(weights), p=shares / shares.sum())]
+
+    def _has_room(self, places: Sequence[str], sitting: Collection[str]) -> bool:
+        """Whether one more member may sit down beside those with these places and those that sit."""
+        return len(self._in_use(places, sitting)) < self._limit
+
+    def _in_use(self, places: Sequence[str], sitting: Collection[str]) -> set[str]:
+        return {*places, *sitting, *([self._latest] if self._latest else [])}
+
+    def _members(self) -> tuple[Member, ...]:
+        members = self._pool.members
+        if not members:
+            raise ValueError(f"the pool {str(self._pool.folder)!r} is empty: add a snapshot or a bot first")
+        return members
+
+    def _load_one_of_each_kind(self) -> None:
+        """Find out whether the members can play here, without loading them all."""
+        kinds = {(one.observation_space, one.action_space) if one.file else one.name: one.name for one in self._members()}
+        for name in kinds.values():
+            self._load(name)
+
+    def _load(self, name: str) -> None:
+        """Have this member in memory, as the one drawn last."""
+        member = next(member for member in self._pool.members if member.name == name)
+        if name not in self._loaded or self._hashes[name] != member.sha256:  # the latter if another has taken its name
+            self._loaded[name], self._hashes[name] = self._made(member), member.sha256
+        self._loaded.move_to_end(name)
+
+    def _made(self, member: Member) -> Opponent:
+        opponent = self._make_bot(member.name) if member.file is None else self._policy(member)
+        if isinstance(opponent, PolicyOpponent) and opponent.observation_space not in self._shown:
+            raise ValueError(
+                f"{member.name!r} of the pool {str(self._pool.folder)!r} was trained to see {opponent.observation_space}, "
+                f"but these games show {' or '.join(map(str, self._shown))}: expected a pool of these games"
+            )
+        opponent.name = self._prefix + member.name
+        return opponent
+
+    def _policy(self, member: Member) -> PolicyOpponent:
+        return PolicyOpponent(
+            self._pool.verified(member),
+            shown=self._shown,
+            deterministic=self._deterministic,
+            device=self._device,
+            vecnormalize=self._pool.statistics(member),
+            name=member.name,
+        )
+
+    def _evict(self, needed: Collection[str]) -> None:
+        """Let go of those drawn least recently, but these, who are in the games, and those with a place."""
+        kept = self._in_use(self._places, needed)
+        for name in [name for name in self._loaded if name not in kept][: max(0, len(self._loaded) - self._pool.max_loaded)]:
+            del self._loaded[name], self._hashes[name]
+
+    def _retrying(self, act: Callable[[], T]) -> T:
+        """Do it, and again if another process, which writes to the pool, has taken a member or its file away meanwhile."""
+        while True:
+            try:
+                return act()
+            except (FileNotFoundError, ValueError):
+                if not self._pool.reload():
+                    raise

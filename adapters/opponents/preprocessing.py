@@ -1,0 +1,295 @@
+"""What a policy was trained to see, made of what the games show: statistics applied, frames stacked, channels put first.
+
+SB3 saves a policy's spaces, not the wrappers between them and the environment. Which of `VecNormalize`, `VecFrameStack` and
+`VecTransposeImage` there were, and in which order, is found from the spaces and from the statistics that were saved.
+
+`VecNormalize` files are pickles: loading one can run any code its author put into it. Load only what you trust.
+
+Importing this module loads neither torch nor Stable-Baselines3; calling its functions does.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from adapters.games.game_batch import Observations
+
+if TYPE_CHECKING:
+    from stable_baselines3.common.vec_env import VecNormalize
+
+Slots = NDArray[np.intp]
+
+
+class SlotMemory:
+    """An array for every slot, zeros until something is written.
+
+    Args:
+        shape: of the array of one slot.
+        dtype: of all.
+    """
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any] | type[np.generic]) -> None:
+        self._rows = np.zeros((0, *shape), dtype)
+
+    def read(self, slots: Slots) -> NDArray[Any]:
+        """(B, *shape), a copy."""
+        self._make_room(slots)
+        return self._rows[slots]
+
+    def write(self, slots: Slots, rows: NDArray[Any]) -> None:
+        """Keep (B, *shape)."""
+        self._make_room(slots)
+        self._rows[slots] = rows
+
+    def clear(self, slots: Slots) -> None:
+        """Back to zeros."""
+        self._rows[slots[slots < len(self._rows)]] = 0
+
+    def _make_room(self, slots: Slots) -> None:
+        missing = int(slots.max(initial=-1)) + 1 - len(self._rows)
+        if missing > 0:
+            more = np.zeros((missing, *self._rows.shape[1:]), self._rows.dtype)
+            self._rows = np.concatenate([self._rows, more])
+
+
+class Step(Protocol):
+    """One wrapper, frozen: from `shown`, what comes in, to `space`, what comes out."""
+
+    space: gymnasium.Space[Any]
+
+    def apply(self, observations: Observations, slots: Slots) -> Observations:
+        """(B, *shown) -> (B, *space), in the turn that the slots are in."""
+        ...
+
+    def reset(self, slots: Slots) -> None:
+        """The games of these slots restarted."""
+        ...
+
+
+class Normalize:
+    """`VecNormalize` that has stopped learning, observations only."""
+
+    def __init__(self, statistics: VecNormalize) -> None:
+        self.space: gymnasium.Space[Any] = statistics.observation_space
+        self._statistics = statistics
+
+    def apply(self, observations: Observations, slots: Slots) -> Observations:
+        """See `Step`."""
+        return self._statistics.normalize_obs(observations)
+
+    def reset(self, slots: Slots) -> None:
+        """Nothing is remembered."""
+
+
+class StackFrames:
+    """`VecFrameStack`: the last frames of every slot, zeros for those before its game began.
+
+    Args:
+        shown: the space of a frame.
+        frames: how many are stacked.
+        axis: of the frame along which they are, 0 or -1.
+    """
+
+    def __init__(self, shown: spaces.Box, frames: int, axis: int) -> None:
+        low, high = (np.repeat(limit, frames, axis=axis) for limit in (shown.low, shown.high))
+        self.space: gymnasium.Space[Any] = spaces.Box(low, high, dtype=shown.dtype)
+        self._axis = 1 if axis == 0 else -1
+        self._older = np.arange(shown.shape[axis], low.shape[axis])
+        self._stacks = SlotMemory(low.shape, shown.dtype)
+
+    def apply(self, observations: Observations, slots: Slots) -> Observations:
+        """See `Step`."""
+        older = self._stacks.read(slots).take(self._older, axis=self._axis)
+        stacks = np.concatenate([older, observations], axis=self._axis, dtype=older.dtype, casting="unsafe")
+        self._stacks.write(slots, stacks)
+        return stacks
+
+    def reset(self, slots: Slots) -> None:
+        """See `Step`."""
+        self._stacks.clear(slots)
+
+
+class PutChannelsFirst:
+    """`VecTransposeImage`."""
+
+    def __init__(self, space: gymnasium.Space[Any]) -> None:
+        self.space = space
+
+    def apply(self, observations: Observations, slots: Slots) -> Observations:
+        """See `Step`."""
+        return np.ascontiguousarray(np.moveaxis(observations, -1, 1))
+
+    def reset(self, slots: Slots) -> None:
+        """Nothing is remembered."""
+
+
+class Preprocessing:
+    """The way from what games show to what a policy was trained on.
+
+    Args:
+        trained_on: the policy's observation space.
+        shown: what the games can show, the preferred first; the shortest way is taken.
+        statistics: those that the policy was trained with, None if it was trained without.
+        whose: names the policy in errors.
+
+    Attributes:
+        observation_space: which of `shown` it starts from; `trained_on` if no way leads there from any, so that whoever
+            seats the policy finds the misfit.
+
+    Raises:
+        ValueError: there are statistics, and they fit neither the games nor the policy; or there are none, and the policy was
+            trained on normalised images.
+    """
+
+    def __init__(
+        self,
+        trained_on: gymnasium.Space[Any],
+        shown: Sequence[gymnasium.Space[Any]] = (),
+        statistics: VecNormalize | None = None,
+        whose: str = "the policy",
+    ) -> None:
+        ways = [(space, way) for space in shown or [trained_on] for way in _ways(space, trained_on, statistics)]
+        if not ways:
+            _check_normalized(trained_on, shown, statistics, whose)
+        self._steps: Sequence[Step]
+        self.observation_space, self._steps = min(ways, key=lambda way: len(way[1]), default=(trained_on, []))
+
+    def apply(self, observations: Observations, slots: Slots) -> Observations:
+        """(B, *observation_space) -> (B, *trained_on); once a turn for every slot, for frames are remembered."""
+        for step in self._steps:
+            observations = step.apply(observations, slots)
+        return observations
+
+    def reset(self, slots: Slots) -> None:
+        """The games of these slots restarted."""
+        for step in self._steps:
+            step.reset(slots)
+
+
+def _ways(
+    shown: gymnasium.Space[Any], trained_on: gymnasium.Space[Any], statistics: VecNormalize | None
+) -> Iterator[list[Step]]:
+    """Each sequence of steps that leads from one space to the other and uses the statistics, if there are any."""
+    if statistics is None and shown == trained_on:
+        yield []
+    else:
+        for step, rest in _next_steps(shown, trained_on, statistics):
+            for way in _ways(step.space, trained_on, rest):
+                yield [step, *way]
+
+
+def _next_steps(
+    shown: gymnasium.Space[Any], trained_on: gymnasium.Space[Any], statistics: VecNormalize | None
+) -> Iterator[tuple[Step, VecNormalize | None]]:
+    """What could have been the next wrapper, and the statistics that are then still to be used."""
+    from stable_baselines3.common.preprocessing import is_image_space
+    from stable_baselines3.common.vec_env import VecTransposeImage
+
+    if statistics is not None and _takes(statistics, shown):
+        yield Normalize(statistics), None
+    if isinstance(shown, spaces.Box) and isinstance(trained_on, spaces.Box) and shown.shape:
+        frames, left = divmod(int(np.prod(trained_on.shape)), int(np.prod(shown.shape)) or 1)
+        if frames > 1 and not left:
+            for axis in (0, -1) if len(shown.shape) > 1 else (-1,):
+                yield StackFrames(shown, frames, axis), statistics
+        if is_image_space(shown) and np.argmin(shown.shape) != 0:  # SB3's rule, though (14, 11, 11) be channels first
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that the height is the smallest side: this is only one way that is tried
+                transposed = VecTransposeImage.transpose_space(shown)
+            yield PutChannelsFirst(transposed), statistics
+
+
+def _takes(statistics: VecNormalize, shown: gymnasium.Space[Any]) -> bool:
+    """Whether these are statistics of this space. Those of images forget that they were of uint8."""
+    from stable_baselines3.common.preprocessing import is_image_space
+
+    if shown == statistics.observation_space:
+        return True
+    return is_image_space(shown) and shown.shape == statistics.observation_space.shape
+
+
+def _check_normalized(
+    trained_on: gymnasium.Space[Any],
+    shown: Sequence[gymnasium.Space[Any]],
+    statistics: VecNormalize | None,
+    whose: str,
+) -> None:
+    """Tell what is wrong about statistics, where no way was found from the games to the policy."""
+    from stable_baselines3.common.preprocessing import is_image_space
+
+    if statistics is not None:
+        raise ValueError(
+            f"{whose} sees {trained_on} and its VecNormalize statistics are of {statistics.observation_space}, but these games "
+            f"show {' or '.join(map(str, shown))}: expected statistics of these games, from the run that trained the policy"
+        )
+    if (
+        isinstance(trained_on, spaces.Box)
+        and len(trained_on.shape) == 3
+        and trained_on.dtype == np.float32
+        and np.all(trained_on.high == -trained_on.low)
+        and any(is_image_space(space) for space in shown)
+    ):
+        raise ValueError(
+            f"{whose} sees {trained_on}, images as VecNormalize makes them, but there are no statistics to make them with: "
+            "save those of its run beside the checkpoint, vec_normalize.save('<checkpoint>_vecnormalize.pkl'), or name their "
+            "file, frozen(..., vecnormalize=path)"
+        )
+
+
+def find_statistics(checkpoint: Path) -> Path | None:
+    """The file with the `VecNormalize` statistics of a checkpoint's run, None if there is none.
+
+    Looked for as, in this order, with `snake_1000_steps.zip` in `ppo/Snake-v1_2` for an example:
+
+        snake_1000_steps_vecnormalize.pkl    what this project calls it
+        snake_vecnormalize_1000_steps.pkl    SB3's `CheckpointCallback(save_vecnormalize=True)`
+        Snake-v1/vecnormalize.pkl            rl-baselines3-zoo: in a folder named as the environment, which names the run's
+    """
+    folder, stem = checkpoint.parent, checkpoint.stem
+    names = [f"{stem}_vecnormalize.pkl"]
+    if steps := re.fullmatch(r"(.+)_(\d+_steps)", stem):
+        names.append(f"{steps[1]}_vecnormalize_{steps[2]}.pkl")
+    zoo = [path for path in folder.glob("*/vecnormalize.pkl") if folder.absolute().name.startswith(f"{path.parent.name}_")]
+    return next((path for path in [*(folder / name for name in names), *zoo] if path.is_file()), None)
+
+
+def load_statistics(path: str | os.PathLike[str]) -> VecNormalize | None:
+    """The statistics in a file that `VecNormalize.save` wrote, frozen; None if they leave observations alone.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it holds something else.
+    """
+    from stable_baselines3.common.vec_env import VecNormalize
+
+    content = Path(path).read_bytes()
+    try:
+        statistics = pickle.loads(content)
+    except Exception as error:  # a pickle can raise anything
+        raise ValueError(f"{path} cannot be unpickled ({type(error).__name__}: {error}): save it anew") from error
+    if not isinstance(statistics, VecNormalize):
+        raise ValueError(f"{path} must hold a VecNormalize, as its save() writes it, got a {type(statistics).__name__}")
+    return _frozen(statistics)
+
+
+def copy_statistics(statistics: VecNormalize | None) -> VecNormalize | None:
+    """The statistics that a live wrapper has by now, frozen; None if there is none or it leaves observations alone."""
+    return None if statistics is None else _frozen(copy.deepcopy(statistics))  # which leaves its environments out
+
+
+def _frozen(statistics: VecNormalize) -> VecNormalize | None:
+    statistics.training = False
+    statistics.old_obs = statistics.old_reward = np.array([])  # the last batch of its own environments
+    return statistics if statistics.norm_obs else None

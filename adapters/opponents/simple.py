@@ -1,0 +1,115 @@
+"""Opponents without a network: functions of the user's, and uniform play."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from adapters.games.game_batch import Observations
+from adapters.opponents.protocol import Actions, Masks, Slots
+
+
+class CallableOpponent:
+    """A function `f(observations) -> actions` on batches: (B, *obs) -> (B, *action).
+
+    Its randomness is its own: reseeding the games does not reach it.
+
+    Raises:
+        ValueError: from `act`, if the function returns anything but B actions of the action space.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Observations], Actions],
+        *,
+        observation_space: gymnasium.Space[Any],
+        action_space: gymnasium.Space[Any],
+    ) -> None:
+        self.name = getattr(function, "__name__", type(function).__name__)
+        self.observation_space, self.action_space = observation_space, action_space
+        self._function = function
+
+    def act(self, observations: Observations, slots: Slots, action_masks: Masks | None) -> Actions:
+        """See `Opponent.act`."""
+        actions = np.asarray(self._function(observations))
+        expected = (len(slots), *(self.action_space.shape or ()))
+        if actions.shape != expected:
+            raise ValueError(
+                f"opponent {self.name!r} must return actions of shape {expected}, one per row of the observations, "
+                f"got {actions.shape}"
+            )
+        if not within(actions, self.action_space):
+            extent = f"from {actions.min()} to {actions.max()}" if actions.dtype.kind in "biuf" else "of no number"
+            raise ValueError(
+                f"opponent {self.name!r} must return actions in {self.action_space}, got {actions.dtype} values {extent}"
+            )
+        return actions
+
+    def reset(self, slots: Slots) -> None:
+        """Nothing is remembered."""
+
+    def seed(self, seed: int) -> None:
+        """The function's randomness is its own."""
+
+
+class RandomOpponent:
+    """Uniform play over the actions that are allowed; over all where none is, or without `uses_masks`, or without masks."""
+
+    name = "random"
+
+    def __init__(
+        self, observation_space: gymnasium.Space[Any], action_space: gymnasium.Space[Any], *, uses_masks: bool = True
+    ) -> None:
+        self.uses_masks = uses_masks
+        self.observation_space = observation_space
+        self.action_space = copy.deepcopy(action_space)  # the original's random stream belongs to someone else
+        self.seed(int(np.random.SeedSequence().generate_state(1)[0]))
+
+    def act(self, observations: Observations, slots: Slots, action_masks: Masks | None) -> Actions:
+        """See `Opponent.act`."""
+        space = self.action_space
+        if action_masks is not None:
+            return self._allowed(action_masks)
+        if isinstance(space, spaces.Discrete):
+            return self._rng.integers(space.start, space.start + space.n, size=len(slots))
+        return np.stack([space.sample() for _ in slots])
+
+    def reset(self, slots: Slots) -> None:
+        """Nothing is remembered."""
+
+    def seed(self, seed: int) -> None:
+        """See `Opponent.seed`."""
+        self._rng = np.random.default_rng(seed)
+        self.action_space.seed(seed)
+
+    def _allowed(self, action_masks: Masks) -> Actions:
+        """One allowed choice for each number of the action, whose masks stand side by side as sb3-contrib has them."""
+        space = self.action_space
+        ends = np.cumsum(_choices(space))
+        lots = self._rng.random(action_masks.shape) + (action_masks > 0)
+        chosen = np.stack([part.argmax(axis=1) for part in np.split(lots, ends[:-1], axis=1)], axis=1)
+        return chosen.reshape(-1, *(space.shape or ())) + getattr(space, "start", 0)
+
+
+def _choices(space: gymnasium.Space[Any]) -> list[int]:
+    """How many choices there are for each number of an action that can be masked."""
+    if isinstance(space, spaces.Discrete):
+        return [int(space.n)]
+    if isinstance(space, spaces.MultiDiscrete):
+        return [int(n) for n in space.nvec.ravel()]
+    return [2] * int(np.prod(space.shape or ()))
+
+
+def within(actions: Actions, space: gymnasium.Space[Any]) -> bool:
+    """Whether every row of actions is in the space, without a Python call per row for the usual spaces."""
+    if isinstance(space, (spaces.Discrete, spaces.MultiDiscrete)):
+        sizes = space.n if isinstance(space, spaces.Discrete) else space.nvec
+        return actions.dtype.kind in "iu" and bool(((actions >= space.start) & (actions < space.start + sizes)).all())
+    if isinstance(space, spaces.Box):
+        return actions.dtype.kind in "iuf" and bool(((actions >= space.low) & (actions <= space.high)).all())
+    return all(space.contains(action) for action in actions)

@@ -1,0 +1,225 @@
+"""The yardstick of `curried_env_test`: raw environments whose agents all play one fixed function of what they see."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import hashlib
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from adapters.games.fixed_seats import AnyParallelEnv, mask_length
+from adapters.games.game_batch import Observations, map_arrays
+
+MakeParallelEnv = Callable[[], AnyParallelEnv]
+
+
+class Facts(NamedTuple):
+    """What an environment is like."""
+
+    agents: list[Any]
+    observation_space: gymnasium.Space[Any]  # of the observation proper, without masks
+    action_space: gymnasium.Space[Any]
+    masked: bool
+
+
+class Seen(NamedTuple):
+    """What an agent acts on."""
+
+    observation: Observations
+    mask: NDArray[np.int8] | None
+
+    def key(self) -> bytes:
+        """A fingerprint."""
+        digest = hashlib.blake2b(digest_size=16)
+        leaves = self.observation if isinstance(self.observation, dict) else {"": self.observation}
+        for name in sorted(leaves):
+            digest.update(leaves[name].tobytes())
+        if self.mask is not None:
+            digest.update(self.mask.tobytes())
+        return digest.digest()
+
+    def move(self, space: gymnasium.Space[Any]) -> Any:
+        """What everyone does who sees this: something legal, without rhyme or reason but always the same."""
+        space.seed(int.from_bytes(self.key()[:4], "big"))
+        if self.mask is not None and isinstance(space, spaces.Discrete):
+            return space.sample(mask=self.mask)
+        if self.mask is not None and isinstance(space, spaces.MultiDiscrete):
+            return space.sample(mask=tuple(np.split(self.mask, np.cumsum(space.nvec)[:-1])))
+        return space.sample()
+
+
+def row(observations: Observations, index: int) -> Observations:
+    """One observation of many."""
+    return map_arrays(functools.partial(np.take, indices=index, axis=0), observations)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two nests of arrays and numbers are equal; NaN equals NaN."""
+    if isinstance(one, dict):
+        return isinstance(other, dict) and one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, np.ndarray):
+        return one.shape == np.shape(other) and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+    return bool(one == other) or (one != one and other != other)
+
+
+class Witness:
+    """An `Opponent` that plays `Seen.move` and keeps account of what it is told."""
+
+    name = "witness"
+    uses_masks = True
+
+    def __init__(self, facts: Facts) -> None:
+        self.observation_space, self.action_space = facts.observation_space, facts.action_space
+        self._space = copy.deepcopy(facts.action_space)
+        self.seeds: list[int] = []
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin a new account."""
+        self.calls = 0
+        self.shown: Counter[bytes] = Counter()  # keys of what it was shown
+        self.cleared: set[int] = set()  # slots
+
+    def act(self, observations: Observations, slots: NDArray[np.intp], action_masks: NDArray[np.int8] | None) -> NDArray[Any]:
+        """See `Opponent.act`."""
+        masks = [None] * len(slots) if action_masks is None else list(action_masks)
+        seen = [Seen(row(observations, index), mask) for index, mask in enumerate(masks)]
+        self.calls += 1
+        self.shown.update(one.key() for one in seen)
+        return np.stack([one.move(self._space) for one in seen])
+
+    def reset(self, slots: NDArray[np.intp]) -> None:
+        """See `Opponent.reset`."""
+        self.cleared.update(np.asarray(slots).tolist())
+
+    def seed(self, seed: int) -> None:
+        """See `Opponent.seed`."""
+        self.seeds.append(seed)
+
+
+class Outcome(NamedTuple):
+    """What a raw environment says of its learner's step."""
+
+    observation: Observations  # the last real one
+    reward: np.float32
+    terminated: bool
+    truncated: bool
+
+
+class RawGame:
+    """A raw environment, all of whose agents play `Seen.move`."""
+
+    def __init__(self, make_parallel_env: MakeParallelEnv) -> None:
+        self.env = make_parallel_env()
+        agents = list(self.env.possible_agents)
+        space = self.env.observation_space(agents[0])
+        self._masks_in_dict = isinstance(space, spaces.Dict) and space.spaces.keys() == {"observation", "action_mask"}
+        inner = space["observation"] if isinstance(space, spaces.Dict) and self._masks_in_dict else space
+        self.facts = Facts(agents, inner, self.env.action_space(agents[0]), self._masks_in_dict)
+        self._space = copy.deepcopy(self.facts.action_space)
+        self.seen: dict[Any, Seen] = {}  # of the living
+        self.learner: Any = agents[0]
+        self.outcome: Outcome | None = None  # of the last step
+        self.length, self.total = 0, 0.0
+
+    def begin(self, seed: int, learner: Any) -> Observations:
+        """A new game; what its learner sees."""
+        self.learner, self.length, self.total = learner, 0, 0.0
+        observations, infos = self.env.reset(seed=seed)
+        masks_in_info = any(info.get("action_mask") is not None for info in infos.values())
+        self.facts = self.facts._replace(masked=self.facts.masked or masks_in_info)
+        self.seen = {agent: self._unpack(observations[agent], infos.get(agent, {})) for agent in self.env.agents}
+        return self.seen[learner].observation
+
+    def step(self) -> Outcome:
+        """One step of all living agents."""
+        moves = {agent: self.seen[agent].move(self._space) for agent in self.env.agents}
+        observations, rewards, terminations, truncations, infos = self.env.step(moves)
+        seen = {**self.seen, **{agent: self._unpack(one, infos.get(agent, {})) for agent, one in observations.items()}}
+        self.seen = {agent: seen[agent] for agent in self.env.agents}
+        me = self.learner
+        reward = np.float32(rewards[me])
+        self.length, self.total = self.length + 1, self.total + float(reward)
+        outcome = self.outcome = Outcome(seen[me].observation, reward, bool(terminations[me]), bool(truncations[me]))
+        return outcome
+
+    def enemies(self) -> dict[Any, bytes]:
+        """What the living see, but for the learner."""
+        return {agent: one.key() for agent, one in self.seen.items() if agent != self.learner}
+
+    def _unpack(self, observation: Any, info: dict[str, Any]) -> Seen:
+        """Copies, for environments that reuse their buffers."""
+        mask = info.get("action_mask")
+        if self._masks_in_dict:
+            observation, mask = observation["observation"], observation["action_mask"]
+        if mask is None and self.facts.masked:
+            mask = np.ones(mask_length(self.facts.action_space))
+        space = self.facts.observation_space
+        if isinstance(space, spaces.Dict):
+            own: Observations = {key: np.array(observation[key], part.dtype) for key, part in space.spaces.items()}
+        else:
+            own = np.array(observation, space.dtype)
+        return Seen(own, None if mask is None else np.array(mask, np.int8))
+
+
+def measure(make_parallel_env: MakeParallelEnv, num_steps: int, seed: int) -> Facts:
+    """What the environment is like.
+
+    Raises:
+        AssertionError: two equally seeded copies of it do not play the same game.
+    """
+    one, other = RawGame(make_parallel_env), RawGame(make_parallel_env)
+    for game in (one, other):
+        game.begin(seed, game.learner)
+    for step in range(num_steps):
+        if [seen.key() for seen in one.seen.values()] != [seen.key() for seen in other.seen.values()]:
+            raise AssertionError(
+                f"the environment does not repeat itself: two copies after reset(seed={seed}), given the same actions, differ "
+                f"after {step} steps; draw all its random numbers from a generator that reset makes of the seed"
+            )
+        if one.learner not in one.seen:
+            break
+        one.step()
+        other.step()
+    one.env.close()
+    other.env.close()
+    return one.facts
+
+
+def trajectory(venv: Any, num_steps: int, facts: Facts, *, spoil: bool = False) -> list[Any]:
+    """Fingerprints of all that happens, by step, and whatever was returned overwritten if so wished."""
+    space = copy.deepcopy(facts.action_space)
+    observations, happened = venv.reset(), []
+    result: tuple[Any, ...] = (observations, [], [], [])
+    for _ in range(num_steps):
+        masks = np.array(venv.env_method("action_masks"), np.int8) if facts.masked else [None] * venv.num_envs
+        seen = [Seen(row(result[0], env), mask) for env, mask in enumerate(masks)]
+        actions = np.stack([one.move(space) for one in seen])
+        seeds = [info.get("game_seed") for info in venv.reset_infos]
+        finals = [Seen(info["terminal_observation"], None).key() for info in result[3] if "terminal_observation" in info]
+        happened.append(([one.key() for one in seen], seeds, finals, *(np.array(flags).tolist() for flags in result[1:3])))
+        if spoil:
+            _overwrite(result)
+        result = venv.step(actions)
+    return happened
+
+
+def _overwrite(value: Any) -> None:
+    if isinstance(value, np.ndarray) and value.ndim:
+        value[...] = 1
+    elif isinstance(value, (tuple, list)):
+        for part in value:
+            _overwrite(part)
+    elif isinstance(value, dict):
+        for part in value.values():
+            _overwrite(part)
+        value.clear()

@@ -1,0 +1,1 @@
+"""Training runs: self-play, imitation, what a run keeps, and its report."""

@@ -1,0 +1,434 @@
+"""The training run: PPO by self-play, with everything worth keeping in one folder, from which it also goes on."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import itertools
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from stable_baselines3 import PPO
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import CSVOutputFormat, Logger, TensorBoardOutputFormat
+from stable_baselines3.common.utils import LinearSchedule
+from tqdm import tqdm
+
+from adapters.evaluation.evaluate import play_games, record_game
+from adapters.networks import policy_kwargs, snake_policy_kwargs
+from adapters.opponents.checkpoints import find_device
+from adapters.opponents.pool import OpponentPool
+from adapters.opponents.specs import mixture
+from adapters.sb3 import make_sb3_env
+from adapters.training.imitation import Imitation, imitate
+from adapters.training.recipe import Recipe
+from adapters.training.report import write_report
+from adapters.training.selfplay import SelfPlayCallback
+from adapters.vec_env.buffers import ActiveRolloutBuffer
+from adapters.vec_env.curry import CurryVecEnv
+from snake_pz import make_bot
+from snake_pz.files import replacing
+from snake_pz.replay.export import write_gif, write_html
+
+BASELINE_BOTS = ("random", "greedy", "survivor")
+"""The bots, a whole board of a kind, that a run is measured against."""
+
+
+class FolderTakenError(FileExistsError):
+    """A new run is to be kept where there is one, or a file."""
+
+
+FILES = (
+    "report.html", "model.zip", "pool", "game.html", "game.gif", "game.jsonl", "eval.json", "progress.csv", "tensorboard",
+)  # fmt: skip
+"""What a run leaves in its folder, what to look at first in front, beside its config.json."""
+
+
+def train(out: Path, recipe: Recipe, say: Callable[[str], None] = print) -> dict[str, Any]:
+    """Train, measure and keep everything in a folder.
+
+    Writes `config.json` (the recipe; it reproduces the run), `pool/` (snapshots), `model.zip`, `progress.csv` and
+    `tensorboard/` (logs), `eval.json` (win rates against bots along the way), a game against the bots (`game.html` plays it,
+    `game.gif` shows it, `game.jsonl` is its replay) and `report.html`, which shows all of it. Files are complete or not there.
+    Ctrl-C ends the learning, not the run: what was learned is saved and measured. Whatever ends it, `resume` goes on.
+
+    Args:
+        out: the folder, made if it is not there.
+        recipe: the settings.
+        say: takes a line for the user.
+
+    Returns:
+        What `eval.json` has.
+
+    Raises:
+        FolderTakenError: there is a run in the folder already, or another process has just begun one.
+        ValueError: the recipe's opponent cannot be resolved.
+        FileNotFoundError: it is a checkpoint that is not there.
+    """
+    _check_free(out)
+    recipe = recipe.seeded()
+    lessons = f"imitating {recipe.teacher} for {recipe.teacher_steps:,} steps, then " if recipe.teacher_steps else ""
+    limit = f", {recipe.minutes:g} minutes at most" if recipe.minutes else ""
+    say(f"{out}: {lessons}PPO for {recipe.steps:,} steps{limit}")
+    model, env, pool = _prepare(out, recipe)  # before anything is written, so that bad input leaves nothing behind
+    with closing(env):
+        _claim(out)
+        recipe.save(out / "config.json")
+        return _run(out, recipe, model, env, pool, say)
+
+
+def resume(
+    out: Path, *, steps: int | None = None, minutes: float | None = None, say: Callable[[str], None] = print
+) -> dict[str, Any]:
+    """Go on with the run in a folder, from its last snapshot, as if it had never stopped.
+
+    One that has done its steps is only measured, and its files written, where that is missing.
+
+    Args:
+        out: the folder.
+        steps: how many it shall have learned in the end; None: as its recipe says.
+        minutes: how long it may take from here; None: until the steps are done.
+        say: takes a line for the user.
+
+    Returns:
+        What `eval.json` has.
+
+    Raises:
+        ValueError: there is no run in the folder, or a file of it is damaged or lost.
+    """
+    config = out / "config.json"
+    if not config.exists():
+        raise ValueError(f"{out} holds no run to resume: expected a config.json that `snake-pz train` wrote")
+    recipe = Recipe.load(config)
+    recipe = dataclasses.replace(recipe, steps=recipe.steps if steps is None else steps, minutes=minutes)
+    model, env, pool = _prepare(out, recipe)
+    with closing(env):
+        pool.save()  # refuses to where snapshots have lost their manifest, before anything else is written
+        recipe.save(config)
+        done = model.num_timesteps
+        limit = f", {minutes:g} minutes at most" if minutes else ", however long it takes; --minutes sets a limit"
+        more = f"going on after {done:,} steps, to {recipe.steps:,}{limit}"
+        say(more if done < recipe.steps else f"all {done:,} steps are done; --steps gives it more")
+        return _run(out, recipe, model, env, pool, say)
+
+
+def _check_free(out: Path) -> None:
+    if out.exists() and not out.is_dir():
+        raise FolderTakenError(f"expected a folder to keep the run in, got the file {out}")
+    if found := [name for name in ("config.json", "pool", "model.zip", "eval.json", "progress.csv") if (out / name).exists()]:
+        raise FolderTakenError(
+            f"{out} holds a run already ({', '.join(found)}): go on with it by --resume {out}, or give another folder"
+        )
+
+
+def _claim(out: Path) -> None:
+    """Make the folder this run's, which of several processes only one can."""
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        (out / "config.json").touch(exist_ok=False)
+    except FileExistsError:
+        raise FolderTakenError(f"another run has just begun in {out}: give another folder") from None
+
+
+def _prepare(out: Path, recipe: Recipe) -> tuple[PPO, CurryVecEnv, OpponentPool]:
+    """The learner, new or as last saved, its games and its pool."""
+    find_device(recipe.device)  # first of all, for it is cheap
+    pool = OpponentPool(out / "pool", per="seat")
+    env = make_sb3_env(
+        None if recipe.everyone_learns else _opponent(recipe, "random"),  # whose place the pool takes when it has a member
+        env_kwargs=recipe.env_kwargs(),
+        num_games=recipe.games,
+        learners=recipe.learners,
+        device=recipe.device,
+        seed=recipe.seed,
+    )
+    if pool.latest is not None:
+        try:
+            return PPO.load(pool.verified(pool.latest), env, device=recipe.device), env, pool
+        except (OSError, ValueError) as error:
+            env.close()
+            raise ValueError(f"the last snapshot of the run in {out} cannot be loaded: {error}") from error
+    shared: dict[str, Any] = {}
+    if env.game_batch.num_learners > 1:
+        shared = {"rollout_buffer_class": ActiveRolloutBuffer, "rollout_buffer_kwargs": {"active": env.active}}
+    model = PPO(
+        "CnnPolicy",
+        env,
+        n_steps=recipe.rollout,
+        batch_size=_largest_divisor(recipe.rollout * env.num_envs, recipe.batch_size),  # PPO wants batches of one size
+        n_epochs=recipe.epochs,
+        learning_rate=LinearSchedule(recipe.learning_rate, recipe.learning_rate / 10, 1.0),
+        gamma=recipe.gamma,
+        gae_lambda=recipe.gae_lambda,
+        ent_coef=recipe.ent_coef,
+        policy_kwargs=snake_policy_kwargs() if recipe.observation == "egocentric" else policy_kwargs(),
+        seed=recipe.seed,
+        device=recipe.device,
+        **shared,
+    )
+    return model, env, pool
+
+
+def _largest_divisor(number: int, limit: int) -> int:
+    """The largest but 1 that is not above the limit; the number itself if there is none."""
+    return next((divisor for divisor in range(min(number, limit), 1, -1) if number % divisor == 0), number)
+
+
+def _run(
+    out: Path, recipe: Recipe, model: PPO, env: CurryVecEnv, pool: OpponentPool, say: Callable[[str], None]
+) -> dict[str, Any]:
+    began_at = None if pool.latest is None else model.num_timesteps
+    measured = [] if began_at is None else _measured(out, up_to=began_at)
+
+    def measure(steps: int) -> None:
+        if not measured or steps > measured[-1]["steps"]:
+            measured.append({"steps": steps, **measure_against_bots(model, recipe)})
+            with replacing(out / "eval.json") as temporary:
+                temporary.write_text(json.dumps({"measured": measured}, indent=2))
+            rates = ", ".join(f"{measured[-1][bot]:.2f} against {bot}" for bot in BASELINE_BOTS)
+            when = f"{steps:,} steps" if steps or not recipe.teacher_steps else f"after imitating {recipe.teacher}"
+            say(f"{when}: wins {rates} (chance is {1 / recipe.num_snakes:.2f})")
+
+    def after_snapshot(member: Any) -> None:
+        if not measured or member.step // recipe.measure_every > measured[-1]["steps"] // recipe.measure_every:
+            measure(member.step)
+            if 0 < member.step < recipe.steps:
+                write_report(out)
+
+    self_play = SelfPlayCallback(
+        pool,
+        snapshot_every=recipe.snapshot_every,
+        opponent=_opponent(recipe, pool),
+        seed=recipe.seed,
+        after_snapshot=after_snapshot,
+    )
+    started = time.perf_counter()
+    interrupted = False
+    try:
+        if pool.latest is None and recipe.teacher_steps:
+            _teach(model, recipe, say)
+    except KeyboardInterrupt:
+        interrupted = True
+    taught = time.perf_counter() - started
+    clock = Clock(self_play, env, None if recipe.minutes is None else 60 * recipe.minutes - taught)
+    if model.num_timesteps < recipe.steps and not interrupted:
+        if pool.latest is not None:  # it may have been killed before it was measured
+            after_snapshot(pool.latest)
+        model.set_logger(_logger(out, up_to=model.num_timesteps))
+        with _bar(recipe.steps, initial=model.num_timesteps) as bar:
+            try:
+                model.learn(
+                    recipe.steps - model.num_timesteps,
+                    callback=[self_play, clock, Progress(bar)],
+                    reset_num_timesteps=False,
+                    log_interval=1,
+                )
+            except KeyboardInterrupt:
+                interrupted = True
+                self_play.snapshot()
+            finally:
+                model.logger.close()
+    save_model(model, out / "model.zip")
+    if interrupted and pool.latest is None:
+        say(f"interrupted while it was taught; --resume {out} begins the lessons anew")
+    elif interrupted:
+        say(f"interrupted after {model.num_timesteps:,} steps; go on with --resume {out}")
+    measure(model.num_timesteps)
+    players = [model, *itertools.islice(itertools.cycle(BASELINE_BOTS), recipe.num_snakes - 1)]
+    game = record_game(players, seed=recipe.seed, env_kwargs=recipe.env_kwargs(), device=recipe.device)
+    game.save(out / "game.jsonl")
+    write_html(game, out / "game.html")
+    write_gif(game, out / "game.gif")
+    write_report(out)
+    if model.num_timesteps != began_at:
+        say(clock.summary(taught))
+    say(f"{out}: {', '.join(name for name in FILES if (out / name).exists())}")
+    return {"measured": measured}
+
+
+def _teach(model: PPO, recipe: Recipe, say: Callable[[str], None]) -> None:
+    """Let the new policy learn to play like the recipe's teacher."""
+    teacher = make_bot(recipe.teacher, recipe.env_kwargs()["rules"])
+    teacher.seed(recipe.seed or 0)
+    started = time.perf_counter()
+    with _bar(recipe.teacher_steps, desc=f"imitating {recipe.teacher}") as bar:
+
+        def go_on(so_far: Imitation) -> bool:
+            bar.update(so_far.steps - bar.n)
+            return recipe.minutes is None or time.perf_counter() - started < 60 * recipe.minutes / 3
+
+        result = imitate(model, teacher, recipe.teacher_steps, batch_size=max(recipe.batch_size // 2, 1), each=go_on)
+    say(f"does what {recipe.teacher} would do in {result.agreement:.0%} of {result.steps:,} steps that it played")
+
+
+def _bar(steps: int, **more: Any) -> tqdm:
+    """A bar on a terminal; nothing in a log file."""
+    bar: tqdm = tqdm(total=steps, unit=" steps", unit_scale=True, mininterval=1.0, disable=None, **more)
+    return bar
+
+
+def _opponent(recipe: Recipe, own: Any) -> Any:
+    """The recipe's opponent with `own` for "self"."""
+    if isinstance(recipe.opponent, str):
+        return own if recipe.opponent == "self" else recipe.opponent
+    return mixture({own if name == "self" else name: share for name, share in recipe.opponent.items()}, per="seat")
+
+
+def measure_against_bots(model: BaseAlgorithm, recipe: Recipe) -> dict[str, float]:
+    """The model's win rate against a board full of each yardstick; it disturbs neither the model nor its games."""
+    rates = {}
+    for bot in BASELINE_BOTS:
+        results = play_games(
+            [model, *[bot] * (recipe.num_snakes - 1)],
+            games=recipe.measure_games,
+            seed=recipe.seed,
+            env_kwargs=recipe.env_kwargs(),
+            device=recipe.device,
+        )
+        rates[bot] = round(float(results.win_rates[0]), 4)
+    return rates
+
+
+def _measured(out: Path, up_to: int) -> list[dict[str, Any]]:
+    """What was measured of this run until so many steps."""
+    path = out / "eval.json"
+    if not path.exists():
+        return []
+    try:
+        entries = json.loads(path.read_text())["measured"]
+        return [{name: entry[name] for name in ("steps", *BASELINE_BOTS)} for entry in entries if entry["steps"] <= up_to]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is damaged ({error!r}): remove it, and go on without what was measured before") from error
+
+
+def _logger(out: Path, up_to: int) -> Logger:
+    """Logs to progress.csv, whose rows until so many steps are kept, and to TensorBoard."""
+    path, temporary = out / "progress.csv", out / ".progress.csv"
+    rows = []
+    if path.exists():
+        with path.open(newline="", encoding="utf-8", errors="replace") as file:
+            rows = [row for row in csv.DictReader(line.replace("\0", "") for line in file) if _is_row(row, up_to)]
+    table = CSVOutputFormat(os.fspath(temporary))
+    for row in rows:
+        table.write(row, {})
+    os.replace(temporary, path)
+    return Logger(folder=os.fspath(out), output_formats=[table, TensorBoardOutputFormat(os.fspath(out / "tensorboard"))])
+
+
+def _is_row(row: dict[Any, Any], up_to: int) -> bool:
+    """Whether a line of progress.csv is whole, which the last of a crashed run need not be, and not later than these steps."""
+    try:
+        return (
+            None not in row
+            and all(value == "" or np.isfinite(float(value)) for value in row.values())
+            and (float(row["time/total_timesteps"]) <= up_to)
+        )
+    except (KeyError, TypeError, ValueError):
+        return False
+
+
+class Clock(BaseCallback):
+    """Where the time goes, and the end of the time allowed. To be called after the callback that keeps snapshots."""
+
+    def __init__(self, self_play: SelfPlayCallback, env: CurryVecEnv, seconds: float | None) -> None:
+        super().__init__()
+        self.self_play, self.env, self.seconds = self_play, env, seconds
+        self.rollouts = self.updates = 0.0  # seconds
+        self._acted_before = 0.0  # of opponents, before learning began
+
+    def _on_training_start(self) -> None:
+        self._started = self._since = self._now()  # the latter is the last start or end of a rollout
+        self._acted_before = self.env.lineup.seconds
+
+    def _on_rollout_start(self) -> None:
+        self.updates += self._lap()
+
+    def _on_rollout_end(self) -> None:
+        self.rollouts += self._lap()
+
+    def _on_step(self) -> bool:
+        return self.seconds is None or self._now() - self._started < self.seconds
+
+    def _lap(self) -> float:
+        """Seconds since it was last asked."""
+        before, self._since = self._since, self._now()
+        return self._since - before
+
+    def _now(self) -> float:
+        """A clock in seconds that stands still while a snapshot is kept and measured."""
+        return time.perf_counter() - self.self_play.seconds
+
+    def summary(self, taught: float) -> str:
+        """A line on it.
+
+        Args:
+            taught: seconds that imitation took.
+        """
+        opponents = self.env.lineup.seconds - self._acted_before if self.rollouts else 0.0
+        parts = {
+            "imitation": taught,
+            "PPO's updates": self.updates,
+            "opponents": opponents,
+            "the rest of the rollouts": max(self.rollouts - opponents, 0.0),
+            "snapshots and measuring": self.self_play.seconds,
+        }
+        total = max(sum(parts.values()), 1e-9)
+        return f"{total:.0f} s of training: " + ", ".join(f"{name} {part / total:.0%}" for name, part in parts.items())
+
+
+class Progress(BaseCallback):
+    """Move a bar. SB3's own warns that it is experimental."""
+
+    def __init__(self, bar: tqdm) -> None:
+        super().__init__()
+        self.bar = bar
+
+    def _on_step(self) -> bool:
+        self.bar.update(self.num_timesteps - self.bar.n)
+        return True
+
+
+def save_model(model: BaseAlgorithm, path: Path, exclude: Sequence[str] = ()) -> None:
+    """`model.save`, but the file appears whole or not at all; Ctrl-C waits until it is there."""
+    with _interrupts_wait(), replacing(path) as temporary:
+        model.save(temporary, exclude=exclude)
+
+
+def save_policy(model: BaseAlgorithm, path: Path) -> None:
+    """An ordinary SB3 checkpoint of the policy alone, a sixth as large: no memory of the optimiser, none of the last games."""
+    policy: Any = model.policy
+    trained = policy.optimizer
+    policy.optimizer = type(trained)(policy.parameters(), lr=trained.param_groups[0]["lr"])
+    try:
+        save_model(model, path, exclude=_OF_THE_GAMES)
+    finally:
+        policy.optimizer = trained
+
+
+_OF_THE_GAMES = ("_last_obs", "_last_original_obs", "_last_episode_starts", "ep_info_buffer", "ep_success_buffer")
+"""What a model remembers of the games it learned in; SB3 starts all of it anew where it is not there."""
+
+
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Let SIGINT be raised only at the end; where signals cannot be handled, outside the main thread, change nothing."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    received: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: received.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if received:
+        raise KeyboardInterrupt

@@ -1,0 +1,254 @@
+"""SelfPlayCallback: what turns a learner and a pool of its past selves into self-play, whatever the game and the algorithm."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.utils import set_random_seed
+from stable_baselines3.common.vec_env import VecNormalize
+
+from adapters.opponents.pool import Member, OpponentPool
+from adapters.opponents.specs import with_own_pool
+from adapters.ratings import Ratings
+from adapters.vec_env.curry import CurryVecEnv
+from adapters.vec_env.learner_env import LearnerGameBatch
+
+TABLE_KEY = 33
+"""How long a key may be in SB3's table, which indents it by 3, cuts it to 36 characters and fails if two are then equal."""
+
+LEARNER = "learner"
+"""What the learner is called in `pool.learner["ratings"]`."""
+
+
+class _Tally(NamedTuple):
+    """Games so far, and how much of each was won."""
+
+    games: int = 0
+    won: float = 0.0
+
+    def plus(self, share: float) -> _Tally:
+        return _Tally(self.games + 1, self.won + share)
+
+    @property
+    def rate(self) -> float:
+        return self.won / self.games
+
+
+class SelfPlayCallback(BaseCallback):
+    """Keep snapshots of the learner in a pool, let them play against it, and say how it stands.
+
+        pool = OpponentPool("runs/mine/pool")
+        env = make_sb3_env("random", num_games=64)
+        PPO("CnnPolicy", env, policy_kwargs=policy_kwargs()).learn(
+            2_000_000, callback=SelfPlayCallback(pool, snapshot_every=50_000)
+        )
+
+    When training starts the learner as it is becomes the first member (unless the pool has one), and `opponent` takes the enemy
+    seats. Whenever `snapshot_every` more steps are done, at the next start of a rollout, so after the update, it is added
+    again with its optimiser, its `VecNormalize` statistics and its rating; so it is when training ends. Who sits down in each
+    game is the pool's matter, see `OpponentPool`.
+
+    Results come from finished games by placement, never by reward. A training game ends when its learners are out, so all
+    that is known is who of the others was placed below, beside or above the learner: each of these pairs is one game
+    for the member's record and one match for the ratings (`Ratings`, openskill). The learner's rating goes on changing, a
+    snapshot keeps the one it was added with until it plays.
+
+    A result counts for the member of the name that infos give. Members of a pool that is given by the path of its folder are
+    called `<path as given>/<name>`, so other runs' pools may play too, if they are given so: they are rated and logged under
+    these names, and neither the records nor the weights of the own pool hear of them. The path of the own pool's folder means
+    `pool` itself.
+
+    With a `seed`, everything random begins anew at the start and after every snapshot, from the seed and the number of the
+    snapshot, and all games are started anew: then a run that is resumed from its last snapshot (load the model from
+    `pool.path(pool.latest)`, learn on with `reset_num_timesteps=False`) goes on exactly like one that was never stopped. That
+    is true of on-policy algorithms: a replay buffer is in no checkpoint.
+
+    Logged under `selfplay/`, over the games since the last log: `win_rate` (first place, ties count 1/m), by the learner's
+    agent `win_rate_as/<agent>`, `above/<opponent>` (how often the learner was placed above it, ties count half), `rating`,
+    `rating_sigma`, `members`, and `opponent_time`, the share of wall-clock time that opponents took to act. SB3's table on the
+    terminal leaves out opponents and agents of long names.
+
+    Args:
+        pool: where snapshots go. `pool.learner` is this callback's to keep what it needs to go on: "steps", "segment",
+            "ratings".
+        snapshot_every: steps between snapshots, counted as SB3 counts them.
+        opponent: who plays the enemy seats, as `make_sb3_env` takes it; None: the pool. With
+            `mixture({pool: 3, "survivor": 1})` a quarter of the games are against a bot. Other pools by their paths.
+        seed: see above; None: random streams go on as they are.
+        after_snapshot: called with every new member, before training goes on.
+
+    Raises:
+        ValueError: snapshot_every < 1, or what the pool has kept is damaged; when training starts, if it is not on a VecEnv of
+            `make_sb3_env`, the pool is of a learner that has learned more, or another `OpponentPool` is in `opponent`.
+    """
+
+    def __init__(
+        self,
+        pool: OpponentPool,
+        *,
+        snapshot_every: int,
+        opponent: Any = None,
+        seed: int | None = None,
+        after_snapshot: Callable[[Member], None] | None = None,
+    ) -> None:
+        super().__init__()
+        if snapshot_every < 1:
+            raise ValueError(f"snapshot_every must be >= 1, got {snapshot_every}")
+        self.pool = pool
+        self.snapshot_every = snapshot_every
+        self.opponent = pool if opponent is None else opponent
+        self.seed = seed
+        self.after_snapshot = after_snapshot
+        self.ratings, self._segment = _kept(pool)
+        self.seconds = 0.0
+        """Wall-clock time that keeping snapshots took so far, `after_snapshot` included."""
+        self._begins = True  # whether the next rollout is the first of its segment
+        self._next = 0  # steps at which the next snapshot is due
+        self._won = _Tally()  # this and the rest of `_clear`: since the last log
+
+    def snapshot(self) -> Member | None:
+        """Add the learner as it is now; None if it has not learned since the last one."""
+        latest = self.pool.latest
+        if latest is not None and latest.step >= self.num_timesteps:
+            return None
+        start = time.perf_counter()
+        if latest is not None:
+            self._segment += 1
+        self._keep()
+        member = self.pool.add(self.model, step=self.num_timesteps, rating=self.ratings[LEARNER])
+        self._begins = True
+        self._next = (self.num_timesteps // self.snapshot_every + 1) * self.snapshot_every
+        if self.after_snapshot is not None:
+            self.after_snapshot(member)
+        self.seconds += time.perf_counter() - start
+        return member
+
+    def _on_training_start(self) -> None:
+        self._env = _curried(self.training_env)
+        opponent = with_own_pool(self.opponent, self.pool)
+        if self.pool.latest is not None and self.pool.latest.step > self.num_timesteps:
+            raise ValueError(
+                f"the pool in {self.pool.folder} is of a learner of {self.pool.latest.step:,} steps, this one has learned "
+                f"{self.num_timesteps:,}: go on with that one (load {self.pool.path(self.pool.latest)} and learn with "
+                "reset_num_timesteps=False), or give a pool in a new folder"
+            )
+        self._next = (self.num_timesteps // self.snapshot_every + 1) * self.snapshot_every
+        self._begins = True
+        self.snapshot()
+        if self._env.game_batch.seats > self._env.game_batch.num_learners:
+            self._env.set_opponent(opponent)
+        self._clear()
+
+    def _on_rollout_start(self) -> None:
+        if self.num_timesteps >= self._next:
+            self.snapshot()
+        if self._begins:
+            self._begins = False
+            if self.seed is not None:
+                self._begin_anew(self.seed)
+
+    def _on_step(self) -> bool:
+        for info in self.locals["infos"]:
+            if "episode" in info and "placements" in info:
+                self._take(info["agent"], info["opponents"], info["placements"])
+        return True
+
+    def _on_rollout_end(self) -> None:
+        if not self._won.games:
+            return
+        rating = self.ratings[LEARNER]
+        record = self.logger.record
+        record("selfplay/win_rate", self._won.rate)
+        record("selfplay/rating", rating.mu)
+        record("selfplay/rating_sigma", rating.sigma)
+        record("selfplay/members", len(self.pool.members))
+        record("selfplay/opponent_time", (self._env.lineup.seconds - self._acted) / (time.perf_counter() - self._since))
+        for agent, tally in self._as_agent.items():
+            key = f"win_rate_as/{agent}"
+            record(f"selfplay/{key}", tally.rate, exclude=_off_table(key))
+        for name, tally in self._against.items():  # other names every time: a table cannot have a column for each
+            key = f"above/{name}"
+            record(f"selfplay/{key}", tally.rate, exclude=("csv", *_off_table(key)))
+        self._keep()
+        self._clear()
+
+    def _on_training_end(self) -> None:
+        self.snapshot()
+
+    def _take(self, agent: str, opponents: Mapping[str, str], placements: Mapping[str, int]) -> None:
+        """A learner's game is over for it."""
+        own = placements[agent]
+        ties = sum(placement == own for placement in placements.values())
+        won = 1 / ties if own == 1 else 0.0
+        self._won = self._won.plus(won)
+        self._as_agent[agent] = self._as_agent[agent].plus(won)
+        for other, name in opponents.items():
+            score = 0.5 + 0.5 * float(np.sign(placements[other] - own))
+            self._against[name] = self._against[name].plus(score)
+            self.ratings.rate([LEARNER, name], [own, placements[other]])
+            if name in self.pool.names:
+                self.pool.record(name, score)
+
+    def _keep(self) -> None:
+        """Leave with the pool what a resumed run needs; it is on disk with the next snapshot."""
+        for member in self.pool.members:
+            if member.name in self.ratings:
+                self.pool.set_rating(member.name, self.ratings[member.name])
+        self.pool.learner = {"steps": self.num_timesteps, "segment": self._segment, "ratings": self.ratings.as_dict()}
+
+    def _clear(self) -> None:
+        self._won = _Tally()
+        self._as_agent: dict[str, _Tally] = defaultdict(_Tally)
+        self._against: dict[str, _Tally] = defaultdict(_Tally)
+        self._since, self._acted = time.perf_counter(), self._env.lineup.seconds
+
+    def _begin_anew(self, seed: int) -> None:
+        """Start all random streams and all games from what only the seed and the number of snapshots say."""
+        (fresh,) = np.random.SeedSequence(seed, spawn_key=(self._segment,)).generate_state(1).tolist()
+        model: Any = self.model
+        set_random_seed(fresh, using_cuda=model.device.type == "cuda")
+        model.action_space.seed(fresh)
+        self.training_env.seed(fresh)
+        normalize = model.get_vec_normalize_env()
+        path = self.pool.statistics(self.pool.latest) if self.pool.latest is not None else None
+        if normalize is not None and path is not None:  # a resumed run has reset its games, which counts, once more
+            kept = VecNormalize.load(str(path), normalize.venv)
+            normalize.obs_rms, normalize.ret_rms = kept.obs_rms, kept.ret_rms
+        model._last_obs = self.training_env.reset()
+        model._last_episode_starts = np.ones(self.training_env.num_envs, dtype=bool)
+        if model._vec_normalize_env is not None:
+            model._last_original_obs = model._vec_normalize_env.get_original_obs()
+
+
+def _kept(pool: OpponentPool) -> tuple[Ratings, int]:
+    """The ratings and the number of the segment that a pool has kept."""
+    segment = pool.learner.get("segment", 0)
+    damaged = f"the manifest of the pool in {pool.folder} is damaged: learner"
+    if type(segment) is not int or segment < 0:
+        raise ValueError(f"{damaged}['segment'] must be a whole number >= 0, got {segment!r:.80}")
+    try:
+        return Ratings.from_dict(pool.learner.get("ratings", {})), segment
+    except ValueError as error:
+        raise ValueError(f"{damaged}['ratings']{str(error).removeprefix('ratings')}") from error
+
+
+def _off_table(key: str) -> tuple[str, ...]:
+    """What to exclude where this key under `selfplay/` is too long for SB3's table on the terminal."""
+    return ("stdout",) if len(key) > TABLE_KEY else ()
+
+
+def _curried(env: Any) -> CurryVecEnv:
+    inner = env.unwrapped
+    if not isinstance(inner, CurryVecEnv):
+        raise ValueError(f"SelfPlayCallback needs a model on a VecEnv of make_sb3_env, got {type(inner).__name__}")
+    if isinstance(inner.game_batch, LearnerGameBatch):
+        raise ValueError(
+            "SelfPlayCallback cannot change who plays in a SharedGame, whose seats belong to all its models: give the pool to "
+            "SharedGame(opponent=pool), and add snapshots to it between two calls of learn()"
+        )
+    return inner

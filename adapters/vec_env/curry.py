@@ -1,0 +1,349 @@
+"""CurryVecEnv: the learner's seats of all games as a Stable-Baselines3 VecEnv, the other seats played by a line-up."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, Literal
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import VecEnv
+
+from adapters.games.game_batch import GameBatch, Observations, TimeStep, map_arrays
+from adapters.opponents.lineup import Lineup
+from adapters.opponents.protocol import Opponent, Source
+from adapters.vec_env import stack_checks
+from adapters.vec_env.buffers import ActiveMask
+
+Indices = int | Iterable[int] | None
+STILL_IN = np.iinfo(np.int64).max
+
+
+class CurryVecEnv(VecEnv):
+    """E games seen from their learner seats; environment index e = game * num_learners + seat.
+
+    What SB3 may rely on: `dones[e]` comes with the learner's own last step; `infos[e]` then has "terminal_observation" (its
+    real last observation), "TimeLimit.truncated" (truncated and not terminated) and "episode" (the exact sum of rewards
+    `r`, length `l` in steps, seconds `t` since the VecEnv was made), as if the environment were inside a `Monitor`; and who
+    sat where, "agent" (the learner's name in the game) and "opponents" ({agent: name of its opponent}); and "placements"
+    {agent: rank}: what the environment says, or else by survival: agents still in the game share first place, before those
+    that left it in later turns, before those that left it in earlier ones. With one learner the next observation is then the
+    first of a new game, whose reset info is `reset_infos[e]`, with "game_seed" in it.
+
+    With several learners a game restarts when the last of them is done. Until then the rows of the others are padding: the
+    observation repeats, the reward is 0, the action is ignored, `dones` is False. The first step in the new game follows
+    without another done. `active` says which rows acted; SB3's own buffers would store padding, those of `adapters.buffers`
+    leave it out, and `reset` binds them to `active` wherever a model learns on this VecEnv, also one that was loaded. SB3's
+    `num_timesteps` counts padding (`active.total` does not), and so do the statistics of `VecNormalize`.
+
+    `seed(s)` takes effect at the next `reset()`: it fixes all games, who sits where, the line-up and its opponents. Without
+    it every game has fresh entropy; a reset without a new seed goes on with the streams as they are.
+
+    Args:
+        game_batch: the games. They are closed with this VecEnv.
+        lineup: who plays the enemy seats of these games.
+        resolve: turns what `set_opponent` is given into one opponent, or source of them, per enemy seat.
+
+    Attributes:
+        active: which rows acted in the last step.
+        padded: whether rows may be padding, as with several learners.
+
+    Raises:
+        ValueError: by `step`, when actions have the wrong shape or are outside a discrete space; by `reset`, for what cannot
+            be on top of several learners (see `adapters.stack_checks.check`).
+        RuntimeError: by `step` before `reset`, and by either after `close`.
+    """
+
+    def __init__(
+        self,
+        game_batch: GameBatch,
+        lineup: Lineup,
+        resolve: Callable[[Any], Sequence[Opponent | Source]] | None = None,
+    ) -> None:
+        if game_batch.num_learners < 1:
+            raise ValueError(f"a VecEnv needs at least one learner seat, got games with {game_batch.num_learners}")
+        self.game_batch = game_batch
+        self.lineup = lineup
+        self._resolve = resolve
+        self._time_step: TimeStep | None = None  # of the running games
+        self._joint_actions: NDArray[Any] | None = None  # between step_async and step_wait
+        self._lineup_seed: np.random.SeedSequence | None = None
+        self._closed = False
+        self._started = time.time()
+        num_envs = game_batch.num_games * game_batch.num_learners
+        self._view = game_batch.view(game_batch.observation_space, game_batch.action_space)
+        self._rows = np.divmod(np.arange(num_envs), game_batch.num_learners)  # game and seat of each environment
+        self._agents: list[tuple[str, ...]] = [()] * game_batch.num_games  # in seat order, of the running games
+        self._returns = np.zeros(num_envs, dtype=np.float64)
+        self._lengths = np.zeros(num_envs, dtype=np.int64)
+        self._left = np.full((game_batch.num_games, game_batch.seats), STILL_IN)  # the step in which each seat left
+        self._warned = False
+        self.padded = game_batch.num_learners > 1
+        self.active = ActiveMask(num_envs)
+        super().__init__(num_envs, game_batch.observation_space, game_batch.action_space)
+        with suppress(AttributeError, KeyError):
+            self.metadata["render_fps"] = game_batch.get_attr("metadata", [0])[0]["render_fps"]  # of VecVideoRecorder's films
+
+    # The running games
+
+    def reset(self) -> Observations:
+        """Start all games anew; (num_envs, *obs)."""
+        self._check_open()
+        learners = self.game_batch.num_learners
+        self._warned |= stack_checks.check(self, self.active, padded=self.padded, warn=not self._warned)
+        if self._lineup_seed is not None:
+            self.lineup.seed(self._lineup_seed)
+        time_step = self.game_batch.reset(self._seeds[::learners], self._options[::learners])
+        self._lineup_seed = None
+        self._reset_seeds()
+        self._reset_options()
+        self._time_step, self._joint_actions = time_step, None
+        self._returns[:] = 0.0
+        self._lengths[:] = 0
+        self._take_restarts(time_step)
+        self.lineup.restart(np.arange(self.game_batch.num_games))
+        return map_arrays(self._learner_rows, time_step.observations)
+
+    def step_async(self, actions: NDArray[Any]) -> None:
+        """Take the learner's actions (num_envs, *action) and let the line-up choose those of the enemy seats."""
+        self._check_open()
+        if self._time_step is None:
+            raise RuntimeError("no game has begun: call reset() before step()")
+        if self._joint_actions is not None:
+            raise RuntimeError("a step is under way already: call step_wait() before the next step_async()")
+        own = self._view.decode(self._checked_actions(actions), *self._rows)
+        games, seats, learners = self.game_batch.num_games, self.game_batch.seats, self.game_batch.num_learners
+        joint = np.zeros((games, seats, *own.shape[1:]), dtype=own.dtype)
+        joint[:, :learners] = own.reshape(games, learners, *own.shape[1:])
+        self.lineup.act(joint, self._time_step.active)
+        self._joint_actions = joint
+
+    def step_wait(self) -> tuple[Observations, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
+        """Play the turn; observations (num_envs, *obs), rewards and dones (num_envs,), infos."""
+        self._check_open()
+        before, joint = self._time_step, self._joint_actions
+        if before is None or joint is None:
+            raise RuntimeError("no step is under way: call step_async() before step_wait()")
+        self._time_step = self._joint_actions = (
+            None  # should the step fail, some games may have gone on: only a reset helps then
+        )
+        time_step = self._time_step = self.game_batch.step(joint)
+        rewards = self._learner_rows(time_step.rewards)
+        dones = self._learner_rows(time_step.terminated | time_step.truncated)
+        self._returns += rewards
+        acted = self._learner_rows(before.active)
+        self._lengths += acted
+        self.active.step(acted, acted & (self._lengths == 1))
+        self._left[time_step.terminated | time_step.truncated] = self.active.steps
+        infos = self._step_infos(time_step, dones)
+        self._returns[dones] = 0.0
+        self._lengths[dones] = 0
+        self._take_restarts(time_step)
+        if time_step.restarted.any():
+            self.lineup.restart(np.flatnonzero(time_step.restarted))
+        return map_arrays(self._learner_rows, time_step.observations), rewards, dones, infos
+
+    def close(self) -> None:
+        """Close all environments. Calling it again does nothing."""
+        if not self._closed:
+            self._closed = True
+            self.game_batch.close()
+
+    # Opponents, seeds, masks
+
+    def set_opponent(self, spec: Any, when: Literal["restart", "now"] = "restart") -> None:
+        """Put other opponents on the enemy seats.
+
+        Args:
+            spec: whatever `make_sb3_env` takes as `opponent`.
+            when: in each game when it restarts, or in the middle of the running games.
+
+        Raises:
+            ValueError: `when` is neither, `spec` cannot be resolved, or all agents learn; the old opponents then play on.
+            RuntimeError: closed, or built without `resolve`.
+        """
+        self._check_open()
+        if when not in ("restart", "now"):
+            raise ValueError(f"when must be 'restart' or 'now', got {when!r}")
+        if self.game_batch.seats == self.game_batch.num_learners:
+            raise ValueError(f"there is no seat for an opponent: all {self.game_batch.seats} agents of these games learn")
+        if self._resolve is None:
+            raise RuntimeError("this CurryVecEnv was built without `resolve`: call lineup.set_opponents with Opponent objects")
+        self.lineup.set_opponents(self._resolve(spec), when)
+
+    def seed(self, seed: int | None = None) -> Sequence[int | None]:
+        """Fix everything random from the next reset on.
+
+        Args:
+            seed: a non-negative number; None for fresh entropy.
+
+        Returns:
+            The seed of every environment's row of games (see `next_game`), the same for the learners of one game.
+        """
+        games, self._lineup_seed = np.random.SeedSequence(seed).spawn(2)
+        row_seeds = games.generate_state(self.game_batch.num_games, np.uint64).tolist()
+        self._seeds = [row_seed for row_seed in row_seeds for _ in range(self.game_batch.num_learners)]
+        return list(self._seeds)
+
+    def set_options(self, options: list[dict[str, Any]] | dict[str, Any] | None = None) -> None:
+        """Hand these to the environments' `reset` at the next reset: one dict for all, or a list with one per environment."""
+        if isinstance(options, list) and len(options) != self.num_envs:
+            raise ValueError(f"options must be one dict or a list of {self.num_envs} dicts, got a list of {len(options)}")
+        super().set_options(options)
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """(num_envs, A) True = allowed, of the learner's next actions.
+
+        Raises:
+            AttributeError: these games give no masks.
+        """
+        masks = self._present_turn("action_masks()").action_masks
+        if masks is None:
+            raise AttributeError("these games give no action masks")
+        return self._learner_rows(masks).astype(np.bool_)
+
+    # The attribute calls of VecEnv
+
+    def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
+        """The environments' attribute; "render_mode" and "action_masks" are answered here."""
+        envs = self._env_indices(indices)
+        if attr_name == "render_mode":
+            return [self.game_batch.render_mode] * len(envs)
+        if attr_name == "action_masks":
+            self._check_masks_offered()
+            return [partial(self._action_mask, env) for env in envs]
+        return self._per_env(envs, partial(self.game_batch.get_attr, attr_name))
+
+    def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
+        """Set the environments' attribute."""
+        self._check_open()
+        self.game_batch.set_attr(attr_name, value, self._games_of(self._env_indices(indices)))
+
+    def env_method(self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any) -> list[Any]:
+        """Call the environments' method, once per game; "action_masks" is answered here."""
+        envs = self._env_indices(indices)
+        if method_name == "action_masks":
+            masks = self.action_masks()
+            return [masks[env] for env in envs]
+        if method_name == "render" and not method_args and not method_kwargs:
+            return self._per_env(envs, self.game_batch.render)
+        return self._per_env(envs, lambda games: self.game_batch.env_method(method_name, games, *method_args, **method_kwargs))
+
+    def env_is_wrapped(self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]], indices: Indices = None) -> list[bool]:
+        """True for `Monitor`, whose work is done here, False for anything else."""
+        return [issubclass(wrapper_class, Monitor)] * len(self._env_indices(indices))
+
+    def get_images(self) -> Sequence[NDArray[Any] | None]:
+        """One RGB array per environment."""
+        if self.render_mode != "rgb_array":
+            warnings.warn(f"images need render_mode='rgb_array', but the environments have {self.render_mode!r}", stacklevel=2)
+            return [None] * self.num_envs
+        return self._per_env(list(range(self.num_envs)), self.game_batch.render)
+
+    # Helpers
+
+    def _learner_rows(self, array: NDArray[Any]) -> NDArray[Any]:
+        """(E, N, ...) -> a copy (num_envs, ...) of the learner seats."""
+        return array[:, : self.game_batch.num_learners].copy().reshape(self.num_envs, *array.shape[2:])
+
+    def _step_infos(self, time_step: TimeStep, dones: NDArray[np.bool_]) -> list[dict[str, Any]]:
+        learners = self.game_batch.num_learners
+        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        for (game, seat), said in time_step.infos.items():
+            if seat < learners:
+                infos[game * learners + seat].update(said)
+        for info in infos:
+            info["TimeLimit.truncated"] = False
+            info.pop("episode", None)  # SB3 would count what an environment says under our names
+            info.pop("terminal_observation", None)
+        ended = time_step.terminated | time_step.truncated
+        final_rows = (np.cumsum(ended) - 1).reshape(ended.shape)  # of each ended seat in final_observations
+        for env in np.flatnonzero(dones).tolist():
+            key = divmod(env, learners)
+            infos[env]["TimeLimit.truncated"] = bool(time_step.truncated[key] and not time_step.terminated[key])
+            last_row = partial(np.take, indices=final_rows[key], axis=0)
+            infos[env]["terminal_observation"] = map_arrays(last_row, time_step.final_observations)
+            infos[env]["episode"] = {
+                "r": float(self._returns[env]),
+                "l": int(self._lengths[env]),
+                "t": round(time.time() - self._started, 6),
+            }
+            game, seat = key
+            agents = self._agents[game]
+            infos[env]["agent"] = agents[seat]
+            infos[env]["opponents"] = dict(zip(agents[learners:], self.lineup.names(game), strict=True))
+            if "placements" not in infos[env]:
+                infos[env]["placements"] = self._survival(game)
+        return infos
+
+    def _survival(self, game: int) -> dict[str, int]:
+        """The agents' ranks: 1 and how many stayed longer."""
+        left = self._left[game]
+        ranks = 1 + np.count_nonzero(left[None, :] > left[:, None], axis=1)
+        return dict(zip(self._agents[game], ranks.tolist(), strict=True))
+
+    def _take_restarts(self, time_step: TimeStep) -> None:
+        learners = self.game_batch.num_learners
+        self._left[time_step.restarted] = STILL_IN
+        for game in np.flatnonzero(time_step.restarted).tolist():
+            self._agents[game] = self.game_batch.agents(game)
+            for seat in range(learners):
+                self.reset_infos[game * learners + seat] = dict(time_step.reset_infos.get((game, seat), {}))
+
+    def _checked_actions(self, actions: NDArray[Any]) -> NDArray[Any]:
+        """A copy in the action space's dtype."""
+        array, space = np.asarray(actions), self.action_space
+        expected = (self.num_envs, *(space.shape or ()))
+        if array.shape != expected:
+            raise ValueError(f"actions must have shape {expected}, one row per environment, got {array.shape}")
+        if isinstance(space, (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)):
+            high = space.n if isinstance(space, spaces.Discrete) else getattr(space, "nvec", 2)
+            if array.dtype.kind not in "iub" or np.any(array < 0) or np.any(array >= high):
+                raise ValueError(f"actions must be integers within {space}, got {array.tolist()} of dtype {array.dtype}")
+        return array.astype(space.dtype)
+
+    def _check_masks_offered(self) -> None:
+        # Before the first reset it is not always known, and sb3-contrib asks then: discrete games get the benefit of the doubt.
+        offered = isinstance(self.action_space, (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary))
+        if not offered or (self._time_step is not None and self._time_step.action_masks is None):
+            raise AttributeError("these games give no action masks")
+
+    def _action_mask(self, env: int) -> NDArray[np.bool_]:
+        mask: NDArray[np.bool_] = self.action_masks()[env]
+        return mask
+
+    def _env_indices(self, indices: Indices) -> list[int]:
+        if indices is None:
+            return list(range(self.num_envs))
+        envs = [int(indices)] if isinstance(indices, (int, np.integer)) else [int(index) for index in indices]
+        if outside := [env for env in envs if not -self.num_envs <= env < self.num_envs]:
+            raise IndexError(f"indices must be below {self.num_envs}, the number of environments, got {outside}")
+        return [env % self.num_envs for env in envs]
+
+    def _games_of(self, envs: list[int]) -> list[int]:
+        """Each game once, however many of its learners are meant."""
+        return list(dict.fromkeys(env // self.game_batch.num_learners for env in envs))
+
+    def _per_env(self, envs: list[int], ask: Callable[[list[int]], list[Any]]) -> list[Any]:
+        """Ask each game once; the answers per environment."""
+        self._check_open()
+        games = self._games_of(envs)
+        answers = dict(zip(games, ask(games), strict=True))
+        return [answers[env // self.game_batch.num_learners] for env in envs]
+
+    def _present_turn(self, call: str) -> TimeStep:
+        self._check_open()
+        if self._time_step is None:
+            raise RuntimeError(f"no game has begun: call reset() before {call}")
+        return self._time_step
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("this VecEnv is closed: make a new one")

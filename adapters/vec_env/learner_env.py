@@ -1,0 +1,173 @@
+"""Some learner seats of shared games as games of their own, for the VecEnv of one of several learners."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from adapters.games.common_spaces import OwnSpaces, OwnView, own_spaces
+from adapters.games.game_batch import GameBatch, Observations, TimeStep, View, map_arrays
+from adapters.opponents.lineup import Lineup
+
+
+class LearnerGameBatch:
+    """`GameBatch` whose learner seats are some of those of shared games; everyone else sits on the other seats.
+
+    They are stepped through two functions that are handed what these seats do, and return the turn of the shared games once
+    everybody else has chosen too.
+
+    Args:
+        shared: the games; their agents never change seats.
+        seats: which of the learner seats are this port's.
+        reset: (seeds, options), one each per game -> the first turn.
+        step: actions (E, seats, *action), as `shared` takes them -> the next turn.
+
+    Raises:
+        ValueError: the agents on these seats have different spaces.
+    """
+
+    def __init__(
+        self,
+        shared: GameBatch,
+        seats: Sequence[int],
+        reset: Callable[[Sequence[int | None], Sequence[dict[str, Any]]], TimeStep],
+        step: Callable[[NDArray[Any]], TimeStep],
+    ) -> None:
+        self._shared, self._reset, self._step = shared, reset, step
+        self.seats, self.num_games, self.num_learners = shared.seats, shared.num_games, len(seats)
+        self._order = np.array([*seats, *(seat for seat in range(shared.seats) if seat not in seats)])  # seat -> shared seat
+        self._seat_of = np.argsort(self._order)  # shared seat -> seat
+        spaces = OwnSpaces(shared.observation_space, shared.action_space)
+        if own := own_spaces(shared.action_space):
+            spaces, *others = [own[agent] for agent in self.agents(0)[: len(seats)]]
+            if any(other != spaces for other in others):
+                raise ValueError(
+                    f"agents {list(self.agents(0)[: len(seats)])} have different spaces, so that one policy cannot play them "
+                    "all: give each a port of its own"
+                )
+        self.observation_space, self.action_space = spaces
+        self.other_spaces: Sequence[gymnasium.Space[Any]] = ()
+        self.render_mode = shared.render_mode
+        self._view = shared.view(*spaces)
+
+    def reset(self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]) -> TimeStep:
+        """Start all games anew, together with everybody else."""
+        return self._own(self._reset(seeds, options))
+
+    def step(self, actions: NDArray[Any]) -> TimeStep:
+        """Play one turn, together with everybody else; of the actions only those of learner seats count."""
+        return self._own(self._step(actions[:, : self.num_learners]))
+
+    def view(self, observation_space: gymnasium.Space[Any], action_space: gymnasium.Space[Any]) -> View:
+        """The games as the port's own agents see them.
+
+        Raises:
+            ValueError: other spaces than theirs are asked for.
+        """
+        if observation_space != self.observation_space or action_space != self.action_space:
+            raise ValueError(
+                f"these seats show {self.observation_space} and take {self.action_space}, got {observation_space} and "
+                f"{action_space}"
+            )
+        return _PortView(self._view, self._order)
+
+    def agents(self, game: int) -> tuple[str, ...]:
+        """The agents' names in this port's seat order."""
+        agents = self._shared.agents(game)
+        return tuple(agents[seat] for seat in self._order.tolist())
+
+    def get_attr(self, name: str, games: Sequence[int]) -> list[Any]:
+        """See `GameBatch`."""
+        return self._shared.get_attr(name, games)
+
+    def set_attr(self, name: str, value: Any, games: Sequence[int]) -> None:
+        """See `GameBatch`."""
+        self._shared.set_attr(name, value, games)
+
+    def env_method(self, name: str, games: Sequence[int], *args: Any, **kwargs: Any) -> list[Any]:
+        """See `GameBatch`."""
+        return self._shared.env_method(name, games, *args, **kwargs)
+
+    def render(self, games: Sequence[int]) -> list[Any]:
+        """See `GameBatch`."""
+        return self._shared.render(games)
+
+    def close(self) -> None:
+        """Nothing: the games are shared."""
+
+    def _own(self, time_step: TimeStep) -> TimeStep:
+        """A turn of the shared games in this port's seat order and spaces."""
+        order = self._order
+        ended = time_step.terminated | time_step.truncated
+        final_rows = (np.cumsum(ended) - 1).reshape(ended.shape)[:, order][ended[:, order]]
+        own: Callable[[Observations], Observations] = lambda observations: observations  # noqa: E731
+        masks = time_step.action_masks
+        if isinstance(self._view, OwnView):
+            own, masks = self._view.own, self._view.own_masks(masks)
+        return TimeStep(
+            observations=map_arrays(lambda array: array[:, order], own(time_step.observations)),
+            rewards=time_step.rewards[:, order],
+            terminated=time_step.terminated[:, order],
+            truncated=time_step.truncated[:, order],
+            active=time_step.active[:, order],
+            restarted=time_step.restarted.copy(),
+            final_observations=map_arrays(lambda array: array[final_rows], own(time_step.final_observations)),
+            action_masks=None if masks is None else masks[:, order],
+            infos={(game, int(self._seat_of[seat])): info for (game, seat), info in time_step.infos.items()},
+            reset_infos={(game, int(self._seat_of[seat])): info for (game, seat), info in time_step.reset_infos.items()},
+        )
+
+
+class _PortView:
+    """A view of the shared games by the seats of a port."""
+
+    def __init__(self, view: View, order: NDArray[np.intp]) -> None:
+        self.observation_space, self.action_space = view.observation_space, view.action_space
+        self._view, self._order = view, order
+
+    def observations(self) -> Observations:
+        """(E, N, *obs) of the present turn."""
+        return map_arrays(lambda array: array[:, self._order], self._view.observations())
+
+    def action_masks(self) -> NDArray[np.int8] | None:
+        """(E, N, A) of the present turn or None."""
+        masks = self._view.action_masks()
+        return None if masks is None else masks[:, self._order]
+
+    def decode(self, actions: NDArray[Any], games: NDArray[np.intp], seats: NDArray[np.intp]) -> NDArray[Any]:
+        """Actions as the shared games take them."""
+        return self._view.decode(actions, games, self._order[seats])
+
+
+class SeatNames(Lineup):
+    """Everyone else in a port's games. They act where the shared games are stepped; here it is only known who they are.
+
+    Args:
+        names: game -> who sits on the seats that are not the port's, in its seat order.
+    """
+
+    def __init__(self, names: Callable[[int], Sequence[str]]) -> None:
+        self.seconds = 0.0
+        self._names = names
+
+    def act(self, actions: NDArray[Any], active: NDArray[np.bool_]) -> None:
+        """Nothing."""
+
+    def restart(self, games: NDArray[np.intp]) -> None:
+        """Nothing."""
+
+    def seed(self, sequence: np.random.SeedSequence) -> None:
+        """Nothing."""
+
+    def names(self, game: int) -> tuple[str, ...]:
+        """Who sits on the other seats of a running game."""
+        return tuple(self._names(game))
+
+    @property
+    def opponents(self) -> tuple[Any, ...]:
+        """Nobody that could be changed from here."""
+        return ()

@@ -1,0 +1,310 @@
+"""What a snake sees and how its actions are read: each encoding beside its space.
+
+`board` (7, H, W): the board as it lies. `egocentric` (6, S, S), S = 2 * max(W, H) - 1: turned so that the snake's head is in
+the centre and heads up; the whole board is always in view, beyond a wall all is wall, and a board that wraps goes on.
+`single` (1, H, W): grey levels. All uint8, 0 to 255, channels first. No two encodings of a game have the same shape, so the
+spaces of a checkpoint say which one it was trained on. Boards smaller than the number of planes are padded with wall on the
+right and below, since Stable-Baselines3 takes the smallest dimension of an image for its channels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from snake_pz.core.actions import ACTIONS, action_space
+from snake_pz.core.rule_codes import RuleCodes
+from snake_pz.core.state import SnakeState
+from snake_pz.rules import Rules
+
+OBSERVATIONS = ("board", "egocentric", "single")
+
+BOARD_PLANES = ("own body", "own head", "other bodies", "other heads", "food", "walls and hazards", "clock")
+"""Planes of `board`. Bodies, heads included: TTL_STEP for each turn until the cell is free, at most 255. Other heads: 255 if
+that snake is as long or longer, 128 if it is shorter. Hazards: 64 per listing, at most 192; walls 255. Clock: how many turns
+the snake can go on for at most without eating, the same value everywhere: its health where that can run out, the turns left
+where the rules end the game, whichever is less; 255 is full health or else all turns, and always 255 where neither counts."""
+EGOCENTRIC_PLANES = ("own body", "other bodies", "other heads", "food", "walls and hazards", "clock")
+"""Planes of `egocentric`, as in BOARD_PLANES; the own head is always in the centre."""
+GREY_LEVELS = {
+    "hazard": 20,
+    "food": 50,
+    "other body": 90,
+    "shorter head": 130,
+    "longer head": 170,
+    "own body": 210,
+    "own head": 255,
+}
+"""Levels of `single`; an empty cell is 0, a wall there is none to see."""
+
+TTL_STEP = 10
+"""What a body plane adds for each turn until the cell is free: lengths up to 25 can be told apart."""
+
+_LONGER, _SHORTER, _WALL = 255, 128, 255
+
+
+def observation_shape(rules: Rules, name: str) -> tuple[int, int, int]:
+    """(C, H, W) of one snake's observation in this encoding.
+
+    Raises:
+        ValueError: no such encoding.
+    """
+    side = max(2 * max(rules.width, rules.height) - 1, len(EGOCENTRIC_PLANES) + 1)
+    planes = len(BOARD_PLANES)
+    shapes = {
+        "board": (planes, max(rules.height, planes), max(rules.width, planes)),
+        "egocentric": (len(EGOCENTRIC_PLANES), side, side),
+        "single": (1, rules.height, rules.width),
+    }
+    if name not in OBSERVATIONS:
+        raise ValueError(f"observation must be one of {', '.join(map(repr, OBSERVATIONS))}, got {name!r}")
+    return shapes[name]
+
+
+def observation_space(rules: Rules, name: str) -> gymnasium.spaces.Box:
+    """The space of one snake's observation in this encoding, see `observation_shape`."""
+    return gymnasium.spaces.Box(0, 255, observation_shape(rules, name), np.uint8)
+
+
+def encoding_of(rules: Rules, observations: gymnasium.Space[Any], actions: gymnasium.Space[Any]) -> tuple[str, str] | None:
+    """The names of the encoding and the action set that have these spaces on this board; None if none has."""
+    for observation in OBSERVATIONS:
+        for action_set in ACTIONS:
+            if observation_space(rules, observation) == observations and action_space(action_set) == actions:
+                return observation, action_set
+    return None
+
+
+def observe(state: SnakeState, codes: RuleCodes, name: str, rows: NDArray[np.intp], out: NDArray[np.uint8]) -> None:
+    """Write what the snakes of these games see.
+
+    Args:
+        state: the games, only read.
+        codes: their rules, see `codes.rule_codes`.
+        name: the encoding.
+        rows: (B,) games to write.
+        out: (E, N, *shape of `observation_space`). What a snake sees that died on an earlier turn is left as it is, so that a
+            buffer used again repeats its last view.
+    """
+    if name not in OBSERVATIONS:
+        raise ValueError(f"observation must be one of {', '.join(map(repr, OBSERVATIONS))}, got {name!r}")
+    write_observations(state, codes, OBSERVATIONS.index(name), rows, out)
+
+
+# Viewers see the living, and themselves at the moment of death. Arrays are taken out of the state first: numba is ten times
+# slower when a kernel hands the whole tuple to a helper.
+
+
+@njit(cache=True, nogil=True)
+def _clock(uses_health: Any, max_health: Any, max_turns: Any, health: Any, turn: Any) -> Any:
+    """The level of the clock: the turns that a snake can go on for at most without eating, 255 is all."""
+    full = max_health if uses_health else max(max_turns, 1)
+    left = np.int64(health) if uses_health else full
+    if left < 0:
+        left = np.int64(0)
+    if max_turns > 0:
+        left = min(left, max(max_turns - turn, 0))
+    return np.uint8(255 * left // full)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _find_food(food: Any, pieces: Any, e: Any, found: Any) -> Any:
+    """Write the cells that have food in game e to the front of `found`; how many they are."""
+    left, count = pieces[e], 0
+    for cell in range(food.shape[1]):
+        if left <= 0:
+            break
+        if food[e, cell] > 0:
+            left -= food[e, cell]
+            found[count] = cell
+            count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _write_board(s: Any, r: Any, rows: Any, out: Any) -> None:
+    alive, died, body, heads, length, food = s.alive, s.just_died, s.body, s.head, s.length, s.food
+    snakes, ring_mask = alive.shape[1], body.shape[2] - 1
+    width, padded_height, padded_width = r.width, out.shape[3], out.shape[4]
+    flat = out.reshape(out.shape[0], snakes, out.shape[2], padded_height * padded_width)
+    padded = padded_width > width or padded_height > r.height
+    fed = np.empty(food.shape[1], np.int64)
+    for e in rows:
+        for v in range(snakes):
+            if not (alive[e, v] or died[e, v]):
+                continue
+            clock = _clock(r.uses_health, r.max_health, r.max_turns, s.health[e, v], s.turn[e])
+            for plane in range(6):
+                for cell in range(flat.shape[3]):
+                    flat[e, v, plane, cell] = 0
+            for cell in range(flat.shape[3]):
+                flat[e, v, 6, cell] = clock
+            if padded:
+                for y in range(padded_height):
+                    for x in range(padded_width):
+                        if x >= width or y >= r.height:
+                            out[e, v, 5, y, x] = _WALL
+        for j in range(snakes):
+            if not (alive[e, j] or died[e, j]):
+                continue
+            long = length[e, j]
+            for k in range(long - 1, -1, -1):  # tail first: where segments lie on each other the last to leave counts
+                at = np.int64(body[e, j, (heads[e, j] - k) & ring_mask])
+                if at < 0:
+                    continue
+                if padded_width != width:
+                    at = at // width * padded_width + at % width
+                level = min((long - k) * TTL_STEP, 255)
+                for v in range(snakes):
+                    if v == j:
+                        flat[e, v, 0, at] = level
+                        if k == 0:
+                            flat[e, v, 1, at] = 255
+                    elif alive[e, j] and (alive[e, v] or died[e, v]):
+                        flat[e, v, 2, at] = level
+                        if k == 0:
+                            flat[e, v, 3, at] = _LONGER if long >= length[e, v] else _SHORTER
+        for piece in range(_find_food(food, s.food_count, e, fed)):
+            to = fed[piece] if padded_width == width else fed[piece] // width * padded_width + fed[piece] % width
+            for v in range(snakes):
+                if alive[e, v] or died[e, v]:
+                    flat[e, v, 4, to] = 255
+        if r.hazard_damage != 0:
+            for cell in range(food.shape[1]):
+                if s.hazard[e, cell] > 0:
+                    to = cell if padded_width == width else cell // width * padded_width + cell % width
+                    for v in range(snakes):
+                        if alive[e, v] or died[e, v]:
+                            flat[e, v, 5, to] = min(64 * np.int64(s.hazard[e, cell]), 192)
+
+
+@njit(cache=True, nogil=True)
+def _write_egocentric(s: Any, r: Any, rows: Any, out: Any) -> None:
+    alive, died, body, heads, length, food = s.alive, s.just_died, s.body, s.head, s.length, s.food
+    snakes, ring_mask = alive.shape[1], body.shape[2] - 1
+    side = out.shape[3]
+    centre, middle = side // 2, side * side // 2
+    flat = out.reshape(out.shape[0], snakes, out.shape[2], side * side)
+    # What is on the board: a row for the body of each snake, for the heads that a viewer sees, for food and for hazards.
+    kinds, others, fed, hazards = snakes + 3, snakes, snakes + 1, snakes + 2
+    planes = np.ones(kinds, np.int64)
+    planes[others], planes[fed], planes[hazards] = 2, 3, 4
+    cells = np.empty((kinds, max(food.shape[1], body.shape[2])), np.int64)
+    levels: Any = np.empty(cells.shape, np.uint8)
+    levels[fed] = 255
+    counts = np.empty(kinds, np.int64)
+    for e in rows:
+        counts[:] = 0
+        for j in range(snakes):
+            if not (alive[e, j] or died[e, j]):
+                continue
+            for k in range(length[e, j] - 1, -1, -1):  # tail first: where segments lie on each other the last to leave counts
+                at = np.int64(body[e, j, (heads[e, j] - k) & ring_mask])
+                if at >= 0:
+                    cells[j, counts[j]], levels[j, counts[j]] = at, min((length[e, j] - k) * TTL_STEP, 255)
+                    counts[j] += 1
+        counts[fed] = _find_food(food, s.food_count, e, cells[fed])
+        if r.hazard_damage != 0:
+            for cell in range(food.shape[1]):
+                if s.hazard[e, cell] > 0:
+                    cells[hazards, counts[hazards]] = cell
+                    levels[hazards, counts[hazards]] = min(64 * np.int64(s.hazard[e, cell]), 192)
+                    counts[hazards] += 1
+        for v in range(snakes):
+            if not (alive[e, v] or died[e, v]):
+                continue
+            heading = max(np.int64(s.heading[e, v]), 0)
+            at = np.int64(body[e, v, heads[e, v]])
+            if at >= 0:
+                head_x, head_y = at % r.width, at // r.width
+            else:  # outside: a step beyond the cell it came from, which the ring still holds
+                behind = np.int64(body[e, v, (heads[e, v] - 1) & ring_mask])
+                head_x = behind % r.width + (1 if heading == 1 else (-1 if heading == 3 else 0))
+                head_y = behind // r.width + (1 if heading == 2 else (-1 if heading == 0 else 0))
+            # How the board's right and down lie in the view, and the rectangle of the board, outside of which all is wall.
+            right, down = 1, side
+            first_x, last_x, first_y, last_y = -head_x, r.width - 1 - head_x, -head_y, r.height - 1 - head_y
+            if heading == 1:
+                right, down = -side, 1
+                first_x, last_x, first_y, last_y = first_y, last_y, -last_x, -first_x
+            elif heading == 2:
+                right, down = -1, -side
+                first_x, last_x, first_y, last_y = -last_x, -first_x, -last_y, -first_y
+            elif heading == 3:
+                right, down = side, -1
+                first_x, last_x, first_y, last_y = -last_y, -first_y, first_x, last_x
+            view = flat[e, v]
+            view[:4] = 0
+            view[4] = 0 if r.wrap else _WALL
+            view[5] = _clock(r.uses_health, r.max_health, r.max_turns, s.health[e, v], s.turn[e])
+            if not r.wrap:
+                for y in range(max(first_y, -centre), min(last_y, centre) + 1):
+                    for x in range(max(first_x, -centre), min(last_x, centre) + 1):
+                        out[e, v, 4, centre + y, centre + x] = 0
+            counts[others] = 0
+            for j in range(snakes):
+                if j != v and alive[e, j]:
+                    cells[others, counts[others]] = body[e, j, heads[e, j]]
+                    levels[others, counts[others]] = _LONGER if length[e, j] >= length[e, v] else _SHORTER
+                    counts[others] += 1
+            for kind in range(kinds):
+                if kind < snakes and kind != v and not alive[e, kind]:
+                    continue
+                plane = planes[kind] if kind != v else 0
+                for number in range(counts[kind]):
+                    level = levels[kind, number]
+                    row = np.int64(np.uint32(cells[kind, number]) // np.uint32(r.width))  # much quicker than with 64 bits
+                    x, y = cells[kind, number] - row * r.width - head_x, row - head_y
+                    if not r.wrap:
+                        if abs(x) <= centre and abs(y) <= centre:  # not so from a head that has left the board
+                            view[plane, middle + x * right + y * down] = level
+                    else:
+                        for dy in range(y - (y + centre) // r.height * r.height, centre + 1, r.height):  # wherever it recurs
+                            for dx in range(x - (x + centre) // r.width * r.width, centre + 1, r.width):
+                                view[plane, middle + dx * right + dy * down] = level
+
+
+_GREY_HAZARD, _GREY_FOOD, _GREY_OTHER, _GREY_SHORTER, _GREY_LONGER, _GREY_OWN, _GREY_HEAD = GREY_LEVELS.values()
+
+
+@njit(cache=True, nogil=True)
+def _write_single(s: Any, r: Any, rows: Any, out: Any) -> None:
+    alive, died, body, heads, length, food = s.alive, s.just_died, s.body, s.head, s.length, s.food
+    snakes, ring_mask, cells = alive.shape[1], body.shape[2] - 1, food.shape[1]
+    flat = out.reshape(out.shape[0], snakes, cells)
+    for e in rows:
+        for v in range(snakes):
+            if not (alive[e, v] or died[e, v]):
+                continue
+            for cell in range(cells):
+                level = _GREY_HAZARD if r.hazard_damage != 0 and s.hazard[e, cell] > 0 else 0
+                flat[e, v, cell] = _GREY_FOOD if food[e, cell] > 0 else level
+            for own in range(2):  # the own body last, so that at a death on another's cell it is what is seen
+                for j in range(snakes):
+                    if (j == v) != (own == 1) or not (alive[e, j] or (j == v and died[e, j])):
+                        continue
+                    for k in range(length[e, j] - 1, -1, -1):
+                        at = np.int64(body[e, j, (heads[e, j] - k) & ring_mask])
+                        if at < 0:
+                            continue
+                        if own == 1:
+                            flat[e, v, at] = _GREY_HEAD if k == 0 else _GREY_OWN
+                        elif k == 0:
+                            flat[e, v, at] = _GREY_LONGER if length[e, j] >= length[e, v] else _GREY_SHORTER
+                        else:
+                            flat[e, v, at] = _GREY_OTHER
+
+
+@njit(cache=True, nogil=True)
+def write_observations(s: Any, r: Any, encoding: Any, rows: Any, out: Any) -> None:
+    """The kernel of `observe`; `encoding` is an index into OBSERVATIONS."""
+    if encoding == 0:
+        _write_board(s, r, rows, out)
+    elif encoding == 1:
+        _write_egocentric(s, r, rows, out)
+    else:
+        _write_single(s, r, rows, out)

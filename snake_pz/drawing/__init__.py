@@ -1,0 +1,1 @@
+"""Pictures of a game: shapes, layout, windows and text."""

@@ -1,0 +1,400 @@
+"""The picture of one game on a pygame surface in memory: board, snakes, side panel, at any size.
+
+Between two turns it can be drawn at any moment, the snakes on their way. Nothing here needs a display or touches one; pygame
+is imported inside the functions.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from snake_pz.core.state import CAUSES, OFF_BOARD, SnakeState, body_cells
+from snake_pz.drawing.sprites import (
+    DARK_CELL,
+    FAINT,
+    FRAME,
+    LIGHT_CELL,
+    PAPER,
+    TEXT,
+    Colour,
+    Shape,
+    apple,
+    colour_of,
+    disc,
+    hazard,
+    head,
+    load_pygame,
+    mark,
+    sprite,
+    stripe_of,
+    text_line,
+)
+from snake_pz.rules import Rules
+
+if TYPE_CHECKING:
+    import pygame
+
+HEADINGS = ((0, -1), (1, 0), (0, 1), (-1, 0))
+BODY_WIDTH, TAIL_WIDTH, BLUNT_WIDTH, TAPER = 0.68, 0.2, 0.51, 3.0
+"""Of a cell: width of a body, of the tip of its tail, of that of a doubled tail, and the length on which it narrows to it."""
+
+FATES = {
+    "": "not playing",
+    "wall": "hit the wall",
+    "self": "bit itself",
+    "body": "ran into {killer}",
+    "head": "met {killer} head-on",
+    "starvation": "starved",
+    "hazard": "died in a hazard",
+    "reverse": "turned back on itself",
+    "invalid": "made no move",
+}
+"""What each of `state.CAUSES` is called."""
+
+
+class Layout(NamedTuple):
+    """Where things are in a picture, all in pixels but the board's columns and rows."""
+
+    columns: int
+    rows: int
+    wrap: bool
+    cell: int
+    left: int  # of the board
+    top: int
+    panel: int  # left of the panel
+    font: int
+    width: int  # of the picture
+    height: int
+
+
+def default_cell(rules: Rules) -> int:
+    """Pixels a cell that make a board about 450 pixels long, up to 800 if its cells would be too small to see."""
+    longest = max(rules.width, rules.height)
+    return min(max(452 // longest, min(14, 800 // longest)), 64)
+
+
+def make_layout(rules: Rules, cell: int) -> Layout:
+    """Board on the left, panel on the right, text as large as suits the board; whole blocks of 16 pixels, for video."""
+    board_width, board_height = rules.width * cell, rules.height * cell
+    font = max(11, round(max(board_width, board_height) / 24))
+    panel = board_width + 2 * font
+    height = max(board_height + 2 * font, round(font * (4.7 + 2.5 * min(rules.num_snakes, 4))))
+    width, height = -(-(panel + 15 * font) // 16) * 16, -(-height // 16) * 16
+    return Layout(
+        columns=rules.width, rows=rules.height, wrap=rules.edge == "wrap", cell=cell, left=font,
+        top=(height - board_height) // 2, panel=panel, font=font, width=width, height=height,
+    )  # fmt: skip
+
+
+def describe(state: SnakeState, game: int, snake: int, names: Sequence[str]) -> str:
+    """How it stands with a snake, in words."""
+    rank, died, killer = (int(array[game, snake]) for array in (state.rank, state.died, state.killer))
+    if state.alive[game, snake]:
+        if not state.over[game] or rank == 0:
+            return "alive"
+        first = int((state.rank[game] == 1).sum())
+        return ("wins" if first == 1 else "shares the win") if rank == 1 else f"alive, place {rank}"
+    fate = FATES[CAUSES[state.cause[game, snake]]].replace("{killer}", names[killer] if killer >= 0 else "several")
+    return f"{fate}, turn {died}" if died >= 0 else fate
+
+
+def draw_game(
+    state: SnakeState, rules: Rules, game: int, layout: Layout, names: Sequence[str],
+    before: SnakeState | None = None, progress: float = 1.0,
+) -> pygame.Surface:  # fmt: skip
+    """The picture of one game on a new surface of the layout's size.
+
+    Args:
+        state: E games.
+        rules: what they are played by.
+        game: which of them.
+        layout: where things are.
+        names: per snake.
+        before: the games a turn earlier; None: as they stand.
+        progress: how much of the way from there is done, 0 to 1.
+    """
+    load_pygame()
+    canvas = _background(layout).copy()
+    if before is None or progress >= 1:
+        before, progress = None, 1.0
+    board = canvas.subsurface((layout.left, layout.top, layout.columns * layout.cell, layout.rows * layout.cell))
+    for cell in np.flatnonzero(state.hazard[game]).tolist():
+        _blit(board, layout, hazard(int(state.hazard[game, cell])), *_place(layout, cell))
+    for cell, size in _food(state, game, before, progress):
+        _blit(board, layout, apple(size * (1 if layout.cell > 20 else 1.35)), *_place(layout, cell))
+    dying = np.flatnonzero(state.just_died[game]).tolist()
+    if before is not None and dying:
+        layer = _transparent(board)
+        for snake in dying:
+            _draw_dying(layer, layout, state, game, snake, before, progress)
+        layer.set_alpha(round(255 * (1 - progress)))
+        board.blit(layer, (0, 0))
+    for snake in np.flatnonzero(state.alive[game]).tolist():
+        _draw_snake(board, layout, snake, _body(state, game, snake, before, progress), max(int(state.heading[game, snake]), 0))
+    if progress >= 0.5:  # those who die are then where they were stopped
+        for snake in dying:
+            x, y = place_of_death(state, game, snake, layout.columns)
+            _blit(canvas, layout, mark(snake), layout.left + round(x * layout.cell), layout.top + round(y * layout.cell))
+    _draw_panel(canvas, state, rules, game, layout, names)
+    return canvas
+
+
+# --------------------------------------------------------------------------------------------------------------- board
+
+
+@lru_cache(maxsize=16)
+def _background(layout: Layout) -> pygame.Surface:
+    """What never changes: the paper, the checkered board and its edge, solid for a wall and dashed where the board wraps."""
+    import pygame
+
+    surface = pygame.Surface((layout.width, layout.height), 0, 32)
+    surface.fill(PAPER)
+    size, left, top = layout.cell, layout.left, layout.top
+    board = pygame.Rect(left, top, layout.columns * size, layout.rows * size)
+    thick = max(2, layout.font // 4)
+    if layout.wrap:
+        dash, thin = max(size // 2, 2), max(1, thick // 2)
+        for x in range(board.left + (size - dash) // 2, board.right, size):
+            surface.fill(FRAME, (x, board.top - thick, dash, thin))
+            surface.fill(FRAME, (x, board.bottom + thick - thin, dash, thin))
+        for y in range(board.top + (size - dash) // 2, board.bottom, size):
+            surface.fill(FRAME, (board.left - thick, y, thin, dash))
+            surface.fill(FRAME, (board.right + thick - thin, y, thin, dash))
+    else:
+        pygame.draw.rect(surface, FRAME, board.inflate(2 * thick, 2 * thick), border_radius=thick)
+    for row, column in itertools.product(range(layout.rows), range(layout.columns)):
+        shade = DARK_CELL if (row + column) % 2 else LIGHT_CELL
+        surface.fill(shade, (left + column * size, top + row * size, size, size))
+    return surface
+
+
+def _place(layout: Layout, cell: int) -> tuple[int, int]:
+    """(x, y) of the top left pixel of a cell on the board."""
+    row, column = divmod(cell, layout.columns)
+    return column * layout.cell, row * layout.cell
+
+
+def _blit(surface: pygame.Surface, layout: Layout, shapes: tuple[Shape, ...], x: int, y: int) -> None:
+    """A sprite of the size of a cell."""
+    surface.blit(sprite(shapes, layout.cell, layout.cell), (x, y))
+
+
+def _food(state: SnakeState, game: int, before: SnakeState | None, progress: float) -> Iterator[tuple[int, float]]:
+    """Cells with food and its size: what is eaten stays until the head is there, what is new grows."""
+    there = np.flatnonzero(state.food[game]).tolist()
+    if before is None:
+        yield from ((cell, 1.0) for cell in there)
+        return
+    grown = round(8 * progress) / 8
+    for cell in there:
+        yield cell, 1.0 if before.food[game, cell] else grown
+    if progress < 0.5:
+        yield from ((cell, 1.0) for cell in np.flatnonzero((before.food[game] > 0) & (state.food[game] == 0)).tolist())
+
+
+class _Body(NamedTuple):
+    """Where a snake lies: a piece of a path, lengths and places along it in cells."""
+
+    path: list[int]  # cells, no two equal ones in a row
+    head: float  # where along the path the head is
+    tail: float  # where the tip of the tail is
+    tip: float  # width of the tip
+
+
+def _standing(state: SnakeState, game: int, snake: int) -> _Body:
+    """The body as it lies after a turn; blunt where the last two segments are on one cell."""
+    cells = body_cells(state, game, snake).tolist()
+    path = [cell for cell, _ in itertools.groupby(cells)]
+    return _Body(path, 0, len(path) - 1, BLUNT_WIDTH if cells[-2:-1] == cells[-1:] else TAIL_WIDTH)
+
+
+def _body(state: SnakeState, game: int, snake: int, before: SnakeState | None, progress: float) -> _Body:
+    """The body on its way from where it was; as it stands, if it cannot have come from there in one turn."""
+    now = _standing(state, game, snake)
+    if before is None or not before.alive[game, snake]:
+        return now
+    earlier = _standing(before, game, snake)
+    trail = now.path[:1] + earlier.path
+    if now.path[:1] == earlier.path[:1] or now.path != trail[: len(now.path)]:
+        return now
+    rest = 1 - progress
+    tail = now.tail + (len(trail) - 1 - now.tail) * rest
+    return _Body(trail, rest, tail, now.tip + (earlier.tip - now.tip) * rest)
+
+
+def _draw_snake(board: pygame.Surface, layout: Layout, snake: int, body: _Body, heading: int) -> None:
+    """A joined body that tapers to its tail, and the head over it."""
+    size, taper = layout.cell, min(TAPER, body.tail - body.head)
+    narrows = body.tail - taper  # from here on
+    for colour, scale in ((colour_of(snake), 1.0), (stripe_of(snake), 0.25)):
+        if colour is None:
+            continue
+        tip, full = scale * body.tip * size, round(scale * BODY_WIDTH * size)
+        full += (size - full) % 2  # in the middle of a cell to the pixel
+        for k, (cell, following) in enumerate(itertools.pairwise(body.path)):
+            dx, dy = _step(layout, cell, following)
+            start, end = max(k, body.head), min(k + 1, body.tail)
+            corners = _corners(layout, cell, following)
+            middle = min(max(start, narrows), end)
+            if start < middle:
+                _draw_bar(board, layout, colour, corners, dx, dy, start - k, middle - k, full)
+            if middle < end:
+                widths = [tip + (full - tip) * (body.tail - at) / taper for at in (middle, end)]
+                _draw_cone(board, layout, colour, corners, dx, dy, middle - k, end - k, *widths)
+    on = int(body.head)
+    following = body.path[min(on + 1, len(body.path) - 1)]
+    dx, dy = _step(layout, body.path[on], following)
+    ahead = round((body.head - on) * size)
+    for x, y in _corners(layout, body.path[on], following):
+        _blit(board, layout, head(snake, heading), x + dx * ahead, y + dy * ahead)
+
+
+def _draw_dying(
+    board: pygame.Surface, layout: Layout, state: SnakeState, game: int, snake: int, before: SnakeState, progress: float
+) -> None:
+    """A snake that dies on this turn, on the way to where it is stopped; on the spot where that is off the board."""
+    heading = max(int(state.heading[game, snake]), 0)
+    if state.length[game, snake] > 0 and state.body[game, snake, state.head[game, snake]] != OFF_BOARD:
+        body = _body(state, game, snake, before, progress / 2)
+    else:
+        body = _standing(before, game, snake)
+    _draw_snake(board, layout, snake, body, heading)
+
+
+def _transparent(surface: pygame.Surface) -> pygame.Surface:
+    """A clear surface of the same size."""
+    import pygame
+
+    return pygame.Surface(surface.get_size(), pygame.SRCALPHA, 32)
+
+
+def _step(layout: Layout, cell: int, following: int) -> tuple[int, int]:
+    """(dx, dy) from a cell to its neighbour, out of the board where that is across the seam; (0, 0) for no neighbour."""
+    dx, dy = following % layout.columns - cell % layout.columns, following // layout.columns - cell // layout.columns
+    if layout.wrap and abs(dx) + abs(dy) != 1:
+        dx = {layout.columns - 1: -1, 1 - layout.columns: 1}.get(dx, dx)
+        dy = {layout.rows - 1: -1, 1 - layout.rows: 1}.get(dy, dy)
+    return (dx, dy) if abs(dx) + abs(dy) == 1 else (0, 0)
+
+
+def _corners(layout: Layout, cell: int, following: int) -> list[tuple[int, int]]:
+    """Where what is drawn from a cell to its neighbour starts: there, and across a seam also beyond the neighbour, outside."""
+    size, (x, y), (to_x, to_y) = layout.cell, _place(layout, cell), _place(layout, following)
+    dx, dy = _step(layout, cell, following)
+    beyond = (to_x - dx * size, to_y - dy * size)
+    return [(x, y)] if (dx, dy) == (0, 0) or beyond == (x, y) else [(x, y), beyond]
+
+
+def _draw_bar(
+    board: pygame.Surface, layout: Layout, colour: Colour, corners: list[tuple[int, int]],
+    dx: int, dy: int, start: float, end: float, width: int,
+) -> None:  # fmt: skip
+    """A stroke with round ends; `start` and `end` are parts of the way from one cell's middle to the next one's."""
+    size, bounds = layout.cell, board.get_rect()
+    first, last, across = round(start * size), round(end * size), (size - width) // 2
+    for x, y in corners:
+        if dx:
+            bar = (x + size // 2 + (first if dx > 0 else -last), y + across, last - first, width)
+        else:
+            bar = (x + across, y + size // 2 + (first if dy > 0 else -last), width, last - first)
+        if dx or dy:
+            board.fill(colour, bounds.clip(bar))  # pygame would keep the size of what juts out on the left or above
+        for stop in (first, last):
+            _blit(board, layout, (disc(0, 0, width / 2 / size, colour),), x + dx * stop, y + dy * stop)
+
+
+def _draw_cone(
+    board: pygame.Surface, layout: Layout, colour: Colour, corners: list[tuple[int, int]],
+    dx: int, dy: int, start: float, end: float, wide: float, narrow: float,
+) -> None:  # fmt: skip
+    """A stroke whose width, in pixels, changes on the way: discs so close together that they make a smooth edge."""
+    size = layout.cell
+    first, last = round(start * size), round(end * size)
+    for stop in {*range(first, last, max(1, size // 12)), last}:
+        width = wide + (narrow - wide) * (stop - first) / max(last - first, 1)
+        shapes = (disc(0, 0, round(2 * width) / 4 / size, colour),)  # half pixels are few enough to keep their sprites
+        for x, y in corners:
+            _blit(board, layout, shapes, x + dx * stop, y + dy * stop)
+
+
+def place_of_death(state: SnakeState, game: int, snake: int, columns: int) -> tuple[float, float]:
+    """(x, y) in cells where a snake was stopped, (0, 0) being on the first cell: short of what it ran into, else at its head.
+
+    Args:
+        state: E games, on the turn on which it dies.
+        game: which of them.
+        snake: which snake.
+        columns: of the board.
+    """
+    at = int(state.head[game, snake])
+    dx, dy = HEADINGS[max(state.heading[game, snake], 0)]
+    cell, back = int(state.body[game, snake, at]), 0.0
+    if cell == OFF_BOARD:
+        cell, back = int(state.body[game, snake, at - 1]), -0.5
+    elif CAUSES[state.cause[game, snake]] in ("self", "body", "head"):
+        back = 0.75
+    y, x = divmod(cell, columns)
+    return x - back * dx, y - back * dy
+
+
+# --------------------------------------------------------------------------------------------------------------- panel
+
+
+def _write(
+    canvas: pygame.Surface, text: str, size: int, colour: Colour, left: int, right: int, y: float, *, flush_right: bool = False
+) -> None:
+    """A line of text between two columns of pixels, its middle at height `y`."""
+    line = text_line(text, size, colour, right - left)
+    canvas.blit(line, (right - line.get_width() if flush_right else left, round(y - line.get_height() / 2)))
+
+
+def _draw_panel(
+    canvas: pygame.Surface, state: SnakeState, rules: Rules, game: int, layout: Layout, names: Sequence[str]
+) -> None:
+    """TimeStep, and a row per snake, as high as there is room for: two lines, or one if there are many snakes."""
+    font, left, right = layout.font, layout.panel, layout.width - layout.font
+    small = round(0.85 * font)
+    _write(canvas, f"TimeStep {state.turn[game]}", round(1.5 * font), TEXT, left, right, 1.7 * font)
+    if state.over[game]:
+        _write(canvas, "game over", font, TEXT, left, right, 1.7 * font, flush_right=True)
+    _write(canvas, "length", small, FAINT, left, right, 3.2 * font, flush_right=True)
+    top = 4.2 * font
+    room, snakes = layout.height - 0.5 * font - top, rules.num_snakes
+    row = min(max(room / snakes, 1.5 * font), 3.0 * font)
+    shown = snakes if snakes * row <= room + 1 else int(room / row) - 1
+    for snake in range(shown):
+        _draw_row(canvas, state, rules, game, layout, names, snake, top + row * (snake + 0.5), row >= 2.4 * font)
+    if shown < snakes:
+        _write(canvas, f"and {snakes - shown} more", small, FAINT, left, right, top + row * (shown + 0.5))
+
+
+def _draw_row(
+    canvas: pygame.Surface, state: SnakeState, rules: Rules, game: int, layout: Layout, names: Sequence[str],
+    snake: int, y: float, two_lines: bool,
+) -> None:  # fmt: skip
+    """Of a snake: its head, or a mark if it is dead, name, length, and its health or what became of it."""
+    font, right = layout.font, layout.width - layout.font
+    small, left, bar_right = round(0.85 * font), layout.panel + round(2.6 * font), right - 3 * font
+    alive = bool(state.alive[game, snake])
+    colour = TEXT if alive else FAINT
+    icon = round((1.9 if two_lines else 1.3) * font)
+    canvas.blit(sprite(head(snake, 1) if alive else mark(snake), icon, icon), (layout.panel, round(y - icon / 2)))
+    name = names[snake] if alive or two_lines else f"{names[snake]}: {CAUSES[state.cause[game, snake]]}"
+    upper, lower = (y - 0.55 * font, y + 0.7 * font) if two_lines else (y, y)
+    _write(canvas, name, font, colour, left, bar_right, upper)
+    _write(canvas, str(state.length[game, snake]), font, colour, bar_right, right, upper, flush_right=True)
+    if not two_lines:
+        return
+    if alive and rules.uses_health and not state.over[game]:
+        health, height = int(state.health[game, snake]), max(3, font // 3)
+        bar = (left, round(lower - height / 2), bar_right - left, height)
+        canvas.fill(LIGHT_CELL, bar)
+        canvas.fill(colour_of(snake), (*bar[:2], bar[2] * health // rules.max_health, height))
+        _write(canvas, str(health), small, FAINT, bar_right, right, lower, flush_right=True)
+    else:
+        _write(canvas, describe(state, game, snake, names), small, colour, left, right, lower)

@@ -1,0 +1,261 @@
+"""One game as a picture, as text, or in a window. Reads a `SnakeState`, never writes one.
+
+Pictures are drawn into memory: they need no display and touch none. pygame is imported when the first one is asked for, not
+before.
+"""
+
+from __future__ import annotations
+
+import os
+import string
+import time
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_pz.core.state import SnakeState, body_cells
+from snake_pz.drawing import picture, sprites
+from snake_pz.rules import Rules
+
+if TYPE_CHECKING:
+    import pygame
+
+
+def rgb_array(
+    state: SnakeState, rules: Rules, game: int = 0, *, cell_size: int | None = None, names: Sequence[str] | None = None
+) -> NDArray[np.uint8]:
+    """A picture of one game: the board, and beside it turn, names, lengths, health and causes of death.
+
+    A snake that dies on this turn leaves a mark where it was stopped; its body is gone. Equal states give equal pixels.
+
+    Args:
+        state: E games.
+        rules: what they are played by.
+        game: which of them.
+        cell_size: pixels a cell, 4 to 256; None: as many as make the board's longer side about 450,
+            up to 800 on large boards.
+        names: per snake; None: snake_0, snake_1, and so on.
+
+    Returns:
+        (h, w, 3) uint8, h and w multiples of 16, the same for all states of these rules at this `cell_size`.
+
+    Raises:
+        ValueError: a `cell_size` out of range, or not one name per snake.
+    """
+    if cell_size is not None and not 4 <= cell_size <= 256:
+        raise ValueError(f"cell_size must be between 4 and 256 pixels, got {cell_size}")
+    layout = picture.make_layout(rules, cell_size or picture.default_cell(rules))
+    canvas = picture.draw_game(state, rules, game, layout, _names(rules, names))
+    import pygame.surfarray
+
+    pixels = pygame.surfarray.pixels3d(canvas)  # (w, h, 3), a view
+    image = np.empty((pixels.shape[1], pixels.shape[0], 3), np.uint8)
+    for channel in range(3):  # three times as fast as one transposing copy
+        image[..., channel] = pixels[..., channel].T
+    return image
+
+
+def ansi(state: SnakeState, rules: Rules, game: int = 0, *, names: Sequence[str] | None = None) -> str:
+    r"""One game as plain text: two characters a cell and a line for each snake.
+
+    Heads are capital letters followed by their heading (`^ > v <`), bodies small letters, food `*`, free cells `.`; `~` behind
+    any of them is a hazard. The border is `#` where it is a wall, `:` where the board wraps around.
+
+    Args:
+        state: E games.
+        rules: what they are played by.
+        game: which of them.
+        names: per snake; None: snake_0, snake_1, and so on.
+    """
+    names = _names(rules, names)
+    first = np.where(state.food[game] > 0, "*", ".").astype("<U1")
+    second = np.where(state.hazard[game] > 0, "~", " ").astype("<U1")
+    lines = []
+    longest = max(len(name) for name in names)
+    for snake, name in enumerate(names):
+        letter = string.ascii_lowercase[snake % 26]
+        if state.alive[game, snake]:
+            cells = body_cells(state, game, snake)
+            first[cells] = letter
+            first[cells[0]] = letter.upper()
+            second[cells[0]] = "^>v<"[max(state.heading[game, snake], 0)]
+        health = f"  health {state.health[game, snake]:3}" if rules.uses_health else ""
+        fate = picture.describe(state, game, snake, names)
+        lines.append(f"{letter.upper()} {name:{longest}}  length {state.length[game, snake]:3}{health}  {fate}")
+    edge = "#" if rules.edge == "wall" else ":"
+    rows = np.char.add(first, second).reshape(rules.height, rules.width)
+    board = [f"{edge} {''.join(row)}{edge}" for row in rows]
+    border = edge * (2 * rules.width + 3) if rules.edge == "wall" else (edge + " ") * (rules.width + 1) + edge
+    over = ", game over" if state.over[game] else ""
+    return "\n".join([f"turn {state.turn[game]}{over}", border, *board, border, *lines])
+
+
+class NoDisplayError(OSError):
+    """There is no display to open a window on."""
+
+
+def open_window(rules: Rules, title: str, scale: float = 1.0) -> pygame.Surface:
+    """Open the window of this process, as large as suits the board and the display, or take the one that is open.
+
+    Args:
+        rules: what will be played in it.
+        title: of the window.
+        scale: of the picture, 1 is the size of `rgb_array`.
+
+    Raises:
+        NoDisplayError: there is no display.
+    """
+    sprites.load_pygame()
+    import pygame
+
+    screen = pygame.display.get_surface() if pygame.display.get_init() else None
+    if screen is not None:
+        return screen
+    try:
+        pygame.display.init()
+        # Without any display SDL may fall back on a driver that draws where nobody sees it.
+        if pygame.display.get_driver() == "offscreen" and "SDL_VIDEODRIVER" not in os.environ:
+            raise pygame.error("SDL found no screen")
+        width, height = pygame.display.get_desktop_sizes()[0]
+        fitting = _fitting(rules, width * 9 // 10, height * 8 // 10)
+        layout = picture.make_layout(rules, min(fitting.cell, round(scale * picture.default_cell(rules))))
+        screen = pygame.display.set_mode((layout.width, layout.height), pygame.RESIZABLE)
+    except pygame.error as error:
+        pygame.display.quit()
+        raise NoDisplayError(
+            f"cannot open a window, there is no display ({error}); SDL_VIDEODRIVER=dummy runs without seeing anything"
+        ) from None
+    pygame.display.set_caption(title)
+    pygame.display.set_icon(sprites.sprite(sprites.head(0, 1), 32, 32))
+    return screen
+
+
+def draw_on(
+    screen: pygame.Surface,
+    state: SnakeState,
+    rules: Rules,
+    game: int = 0,
+    *,
+    names: Sequence[str] | None = None,
+    before: SnakeState | None = None,
+    progress: float = 1.0,
+) -> pygame.Rect:
+    """Fill a surface with the picture of one game, as large as there is room for.
+
+    Args:
+        screen: the surface.
+        state: E games.
+        rules: what they are played by.
+        game: which of them.
+        names: per snake; None: snake_0, snake_1, and so on.
+        before: the games a turn earlier, to draw the snakes on their way from there; None: as they stand.
+        progress: how much of the way is done, 0 to 1.
+
+    Returns:
+        Where on the surface the board is.
+    """
+    layout = _fitting(rules, *screen.get_size())
+    drawn = picture.draw_game(state, rules, game, layout, _names(rules, names), before, progress)
+    place = drawn.get_rect(center=screen.get_rect().center)
+    screen.fill(sprites.PAPER)
+    screen.blit(drawn, place)
+    return drawn.get_rect(
+        x=place.x + layout.left, y=place.y + layout.top, w=layout.columns * layout.cell, h=layout.rows * layout.cell
+    )
+
+
+class Window:
+    """A window that shows one game after each turn, opened by the first `show`; snakes slide from turn to turn.
+
+    pygame has one window per process: two `Window`s draw into the same one. Closing it, by `close()` or by the user, ends it
+    for good, and later calls of `show` return at once. Keyboard events are left in pygame's queue for whoever plays.
+
+    Args:
+        fps: calls of `show` per second at most, each waits for its time; 0: no waiting. Above 30 nothing slides.
+        title: of the window.
+
+    Attributes:
+        closed: whether it was closed, by `close` or by the user.
+    """
+
+    def __init__(self, fps: float = 10, title: str = "snake-pz") -> None:
+        if fps < 0:
+            raise ValueError(f"fps must be >= 0, got {fps}")
+        self.fps = fps
+        self.title = title
+        self.closed = False
+        self._open = False
+        self._last: SnakeState | None = None  # what was shown last
+        self._due = 0.0  # when the next picture may be complete, by time.perf_counter
+
+    def show(self, state: SnakeState, rules: Rules, game: int = 0, *, names: Sequence[str] | None = None) -> None:
+        """Draw the game as large as the window allows and wait until its time is over.
+
+        Raises:
+            NoDisplayError: there is no display to open a window on.
+            ValueError: not one name per snake.
+        """
+        if self.closed:
+            return
+        names = _names(rules, names)
+        try:
+            screen = open_window(rules, self.title)
+        except NoDisplayError as error:
+            raise NoDisplayError(f"{error}, render_mode='rgb_array' and 'ansi' need no window") from None
+        self._open = True
+        import pygame
+
+        row = state.map(lambda array: array[game : game + 1].copy())
+        before, self._last = self._last, row
+        if before is not None and (before.body.shape != row.body.shape or not follows(before, row)):
+            before = None
+        start = time.perf_counter()
+        while True:
+            events = pygame.event.get(exclude=(pygame.KEYDOWN, pygame.KEYUP))  # a full queue would drop the closing
+            if any(event.type in (pygame.QUIT, pygame.WINDOWCLOSE) for event in events):
+                self.close()
+                return
+            now = time.perf_counter()
+            if now >= self._due or 0 < self.fps <= 30:
+                progress = (now - start) / (self._due - start) if now < self._due else 1.0
+                draw_on(pygame.display.get_surface() or screen, row, rules, names=names, before=before, progress=progress)
+                pygame.display.flip()
+            if now >= self._due:
+                break
+            time.sleep(max(min(1 / 60, self._due - time.perf_counter()), 0))
+        self._due = now + 1 / self.fps if self.fps else 0.0
+
+    def close(self) -> None:
+        """Close the window. May be called at any time, and again."""
+        if self._open:
+            import pygame
+
+            pygame.display.quit()
+        self._open = False
+        self.closed = True
+
+
+def follows(before: SnakeState, after: SnakeState, game: int = 0) -> bool:
+    """Whether one may be what a turn of the other led to: a turn later, in a game of the same seed."""
+    return bool(after.turn[game] == before.turn[game] + 1 and after.seed[game] == before.seed[game])
+
+
+@lru_cache(maxsize=64)
+def _fitting(rules: Rules, width: int, height: int) -> picture.Layout:
+    """The largest layout within these pixels, or the smallest there is."""
+    for cell in range(max(width // rules.width, 4), 4, -1):
+        layout = picture.make_layout(rules, cell)
+        if layout.width <= width and layout.height <= height:
+            return layout
+    return picture.make_layout(rules, 4)
+
+
+def _names(rules: Rules, names: Sequence[str] | None) -> Sequence[str]:
+    if names is None:
+        return [f"snake_{snake}" for snake in range(rules.num_snakes)]
+    if len(names) != rules.num_snakes:
+        raise ValueError(f"names must have one for each of the {rules.num_snakes} snakes, got {len(names)}")
+    return names

@@ -1,0 +1,1 @@
+"""A window where people play and watch."""

@@ -1,0 +1,68 @@
+"""ManualPolicy: a person at the keyboard in a loop over the environment, as PettingZoo's own environments have it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from snake_pz.env import SnakeParallelEnv
+from snake_pz.play.keyboard import Steering, codes
+
+
+class ManualPolicy:
+    """Steer one agent with the arrow keys or WASD. Without a key it goes straight on.
+
+    Escape closes the window, and the game goes on without it; backspace resets the environment. Two quick turns within a step
+    are made one after the other. `snake_pz.play` has the comforts: pause, speed, several people, a smooth picture.
+
+    Args:
+        env: `snake_v0.env` or `snake_v0.parallel_env`, or a wrapper of one, with `render_mode="human"`; keys reach the window
+            that it draws.
+        agent_id: which of `possible_agents`.
+        show_obs: print the agent's observations.
+
+    Attributes:
+        agent: its name.
+    """
+
+    def __init__(self, env: Any, agent_id: int = 0, show_obs: bool = False) -> None:
+        self.env, self.agent_id, self.show_obs = env, agent_id, show_obs
+        self.agent: str = env.possible_agents[agent_id]
+        self._steering = Steering()
+
+    def __call__(self, observation: Any, agent: str) -> int:
+        """The agent's next action, in the action space of the environment.
+
+        Raises:
+            ValueError: asked about another agent.
+        """
+        import pygame
+
+        if agent != self.agent:
+            raise ValueError(f"this manual policy plays {self.agent!r}, got {agent!r}")
+        if self.show_obs:
+            print(observation)
+        if pygame.display.get_init():
+            for event in pygame.event.get(pygame.KEYDOWN):
+                self._press(event.key)
+        game: SnakeParallelEnv = self.env.unwrapped
+        heading = int(game.get_state().heading[0, self.agent_id])
+        turn = self._steering.next(heading)
+        direction = max(heading, 0) if turn is None else turn
+        return direction if game.actions == "absolute" else (direction - max(heading, 0) + 1) % 4
+
+    @property
+    def available_agents(self) -> dict[str, int]:
+        """All agents and their ids."""
+        return {agent: number for number, agent in enumerate(self.env.possible_agents)}
+
+    def _press(self, key: int) -> None:
+        import pygame
+
+        if key == pygame.K_ESCAPE:
+            pygame.event.post(pygame.event.Event(pygame.QUIT))
+        elif key == pygame.K_BACKSPACE:
+            self._steering.clear()
+            self.env.reset()
+        for keys in ("arrows", "WASD"):
+            if key in codes(keys):
+                self._steering.press(codes(keys).index(key))

@@ -1,0 +1,330 @@
+"""People at the keyboard, against each other and any other players: the window and the clock.
+
+The loop owns time and quitting; a person is a player like any other. All who are not at the keyboard think in a thread of
+their own, so that the window answers however long that takes.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from snake_pz.drawing import render
+from snake_pz.drawing.sprites import PAPER
+from snake_pz.play import screens
+from snake_pz.play.keyboard import Person, codes
+from snake_pz.play.local_match import LocalMatch
+from snake_pz.play.screens import Key, Quiet
+from snake_pz.rules import Rules
+
+if TYPE_CHECKING:
+    import pygame
+
+SPEEDS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 40, 60)
+"""Turns per second that + and - go through."""
+
+COUNTDOWN = 3.0
+"""Seconds before a game runs."""
+
+AFTERGLOW, NOTE_TIME, PATIENCE = 0.8, 2.5, 0.7
+"""Seconds: until the result covers a game that is over, that a note stays, until it is said that somebody thinks."""
+
+FRAMES = 60
+"""Pictures per second."""
+
+Phase = Literal["loading", "start", "countdown", "playing", "over"]
+
+
+class Session:
+    """A window and the games played in it.
+
+    Call `frame` again and again until it says False, or `run`, which does that at a steady pace.
+
+    Args:
+        table: the players; those that are `Person`s are at the keyboard.
+        fps: turns per second to begin with, 0.1 to 60.
+        seed: of the first game, 0 to 2**64 - 1; those of later ones follow from it. None: fresh entropy.
+        record: where to keep the first game; later ones go beside it, with a number.
+        clock: seconds that never go back.
+
+    Attributes:
+        phase: what is going on. A countdown and a game can also be `paused`.
+        recordings: files written.
+
+    Raises:
+        ValueError: `fps` or `seed` out of range.
+        NoDisplayError: there is no display to open a window on.
+    """
+
+    def __init__(
+        self,
+        table: LocalMatch,
+        *,
+        fps: float = 6,
+        seed: int | None = None,
+        record: Path | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        if not 0.1 <= fps <= SPEEDS[-1]:
+            raise ValueError(f"fps must be between 0.1 and {SPEEDS[-1]} turns per second, got {fps:g}")
+        if seed is not None and not 0 <= seed < 2**64:
+            raise ValueError(f"seed must be between 0 and 2**64 - 1, got {seed}")
+        self.table, self.fps = table, fps
+        self.phase: Phase = "loading"
+        self.paused = False
+        self.recordings: list[Path] = []
+        self._people = {seat: player for seat, player in enumerate(table.players) if isinstance(player, Person)}
+        self._others = [seat for seat in range(len(table.players)) if seat not in self._people]
+        self._seed = seed
+        self._seeds = np.random.SeedSequence(seed)
+        self._record = record
+        self._games = 0
+        self._clock, self._now = clock, clock()
+        self._elapsed = 0.0  # seconds since the last turn, pauses apart
+        self._countdown = 0.0
+        self._steps = 0  # single turns that are still to be made
+        self._restart = self._closed = False
+        self._slides = True  # whether the last turn is drawn as a slide
+        self._note: tuple[screens.Line, float] = ((), 0.0)  # and until when, by the clock
+        self._thinking = _Background()
+        self._screen = render.open_window(table.rules, "snake-pz", 1.5)
+        self._thinking.start(self._warm_up)
+
+    def run(self) -> None:
+        """Play until the window is closed."""
+        import pygame
+
+        pace = pygame.time.Clock()
+        try:
+            while self.frame():
+                pace.tick(FRAMES)
+        finally:
+            self.close()
+
+    def frame(self) -> bool:
+        """Take what happened at the keyboard, go on as far as time has, draw; False when the window is closed.
+
+        Raises:
+            Exception: whatever a player raises.
+        """
+        import pygame
+
+        now = self._clock()
+        passed, self._now = min(now - self._now, 0.25), now  # a window that was dragged did not play meanwhile
+        for event in pygame.event.get():
+            self._handle(event)
+        if self._closed:
+            return False
+        self._thinking.check()
+        self._advance(passed)
+        self._draw()
+        return True
+
+    def close(self) -> None:
+        """Close the window and keep what was recorded. May be called again."""
+        import pygame
+
+        self._closed = True
+        pygame.display.quit()
+        self._save()
+        self._thinking.stop()
+
+    # ---------------------------------------------------------------------------------------------------------- keyboard
+
+    def _handle(self, event: pygame.event.Event) -> None:
+        import pygame
+
+        if event.type in (pygame.QUIT, pygame.WINDOWCLOSE):
+            self._closed = True
+        elif event.type == pygame.WINDOWFOCUSLOST and self.phase in ("countdown", "playing"):
+            self.paused = True
+        elif event.type == pygame.KEYDOWN:
+            self._press(event.key)
+
+    def _press(self, key: int) -> None:
+        running = self.phase in ("countdown", "playing")
+        if key in codes("quit"):
+            self._closed = True
+        elif key in codes("faster") or key in codes("slower"):
+            self._change_speed(key in codes("faster"))
+        elif self.phase == "start" and key in codes("start"):
+            self._count_down()
+        elif (running and key in codes("restart")) or (self.phase == "over" and key in codes("again")):
+            self._restart = True
+        elif running and key in codes("pause"):
+            self.paused = not self.paused
+        elif self.phase == "playing" and self.paused and key in codes("step"):
+            self._steps += 1
+        elif running:
+            for person in self._people.values():
+                person.press(key)
+
+    def _change_speed(self, faster: bool) -> None:
+        if faster:
+            self.fps = next((speed for speed in SPEEDS if speed > self.fps), self.fps)
+        else:
+            self.fps = next((speed for speed in reversed(SPEEDS) if speed < self.fps), self.fps)
+        self._say((f"{self.fps:g} turns a second",))
+
+    # -------------------------------------------------------------------------------------------------------------- time
+
+    def _advance(self, passed: float) -> None:
+        """Let this many seconds pass."""
+        if not self.paused:
+            self._elapsed += passed
+        idle = not self._thinking.busy
+        if self.phase == "loading" and idle:
+            self._begin()
+            self.phase = "start"
+        elif self._restart and idle:
+            self._save()
+            self._begin()
+            self._count_down()
+        elif self.phase == "countdown" and not self.paused:
+            self._countdown -= passed
+            if self._countdown <= 0:
+                self.phase, self._elapsed = "playing", 0.0
+        elif self.phase == "playing" and idle and (self._steps if self.paused else self._elapsed * self.fps >= 1):
+            self._turn()
+
+    def _begin(self) -> None:
+        """Set up the next game and let those think about it who are not at the keyboard."""
+        first = self._seed if self._seed is not None and self._games == 0 else None
+        self.table.start(first if first is not None else int(self._seeds.spawn(1)[0].generate_state(1)[0]))
+        self._games += 1
+        self._restart, self.paused, self._steps, self._slides = False, False, 0, True
+        self._think()
+
+    def _count_down(self) -> None:
+        self.phase, self._countdown = "countdown", COUNTDOWN
+
+    def _think(self) -> None:
+        if self.table.engine.state.alive[0, self._others].any():
+            self._thinking.start(lambda: self.table.decide(self._others))
+
+    def _warm_up(self) -> None:
+        """A turn that does not count: what has to be compiled or loaded is, before a clock runs."""
+        self.table.start(0)
+        self.table.decide(range(len(self.table.players)))
+        self.table.turn()
+
+    def _turn(self) -> None:
+        """Play a turn; people decide now, not when the others began to think."""
+        self.table.decide(self._people)
+        self.table.turn()
+        late = self._elapsed - 1 / self.fps
+        self._elapsed = late if not self.paused and late < 0.5 / self.fps else 0.0
+        self._steps = max(self._steps - 1, 0)
+        self._slides = not self.paused
+        state = self.table.engine.state
+        if state.over[0]:
+            self.phase, self.paused = "over", False
+            self._save()
+            return
+        if state.just_died[0, list(self._people)].any() and not state.alive[0, list(self._people)].any():
+            self._say(("Watch on, or", Key("R"), "for a new game"))
+        self._think()
+
+    def _save(self) -> None:
+        """Keep the game as far as it has come, once."""
+        recorder, self.table.recorder = self.table.recorder, None
+        if self._record is None or recorder is None or not self._games:
+            return
+        replay = recorder.replay()
+        if replay.actions:
+            number = len(self.recordings) + 1
+            path = self._record if number == 1 else self._record.with_stem(f"{self._record.stem}-{number}")
+            replay.save(path)
+            self.recordings.append(path)
+
+    # ----------------------------------------------------------------------------------------------------------- picture
+
+    def _say(self, parts: screens.Line) -> None:
+        self._note = parts, self._now + NOTE_TIME
+
+    def _draw(self) -> None:
+        import pygame
+
+        screen = pygame.display.get_surface() or self._screen
+        table, state = self.table, self.table.engine.state
+        if self.phase == "loading":
+            screen.fill(PAPER)
+            screens.draw_centred(screen, screens.line((Quiet("getting ready ..."),), 20), screen.get_rect())
+            pygame.display.flip()
+            return
+        before = table.before if self._slides else None
+        progress = min(self._elapsed * self.fps, 1.0)
+        board = render.draw_on(screen, state, table.rules, names=table.names, before=before, progress=progress)
+        if self.phase == "start":
+            screens.shade(screen, 0.55)
+            card = screens.start_card(table, describe(table.rules, self.fps), screen.get_size())
+            screens.draw_centred(screen, card, screen.get_rect())
+        elif self.phase == "countdown":
+            tags = {seat: table.names[seat] for seat in self._people}
+            screens.draw_countdown(screen, board, max(1, int(np.ceil(self._countdown))))
+            screens.draw_tags(screen, board, state, table.rules, tags)
+        elif self.phase == "over" and self._elapsed >= AFTERGLOW:
+            screens.draw_centred(screen, screens.result_card(table, screen.get_size()), board)
+        self._draw_note(screen, board)
+        pygame.display.flip()
+
+    def _draw_note(self, screen: pygame.Surface, board: pygame.Rect) -> None:
+        note, until = self._note
+        if self.paused:
+            screens.draw_note(
+                screen,
+                board,
+                ("Paused", Key("Space"), Quiet("go on"), Key("."), Quiet("one turn"), Key("R"), Quiet("new game")),
+            )
+        elif self._now < until:
+            screens.draw_note(screen, board, note)
+        elif self._restart or (self.phase == "playing" and self._elapsed > 1 / self.fps + PATIENCE):
+            screens.draw_note(screen, board, (Quiet("thinking ..."),))
+
+
+def describe(rules: Rules, fps: float) -> str:
+    """What is played, in a line."""
+    edge = "walls" if rules.edge == "wall" else "wraps around"
+    snakes = "1 snake" if rules.num_snakes == 1 else f"{rules.num_snakes} snakes"
+    return f"{rules.width} x {rules.height}, {edge}, {snakes}, {fps:g} turns a second"
+
+
+class _Background:
+    """Does one thing after another in a thread that nobody waits for at the end."""
+
+    def __init__(self) -> None:
+        self.busy = False
+        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._work, daemon=True, name="players")
+        self._thread.start()
+
+    def start(self, job: Callable[[], None]) -> None:
+        """Begin; not while `busy`."""
+        self.busy = True
+        self._jobs.put(job)
+
+    def check(self) -> None:
+        """Raise what the last job raised."""
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def stop(self, patience: float = 2.0) -> None:
+        """Let the thread end; not waiting longer than so many seconds for a job that runs."""
+        self._jobs.put(None)
+        self._thread.join(patience)
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            try:
+                job()
+            except BaseException as error:
+                self._error = error
+            self.busy = False

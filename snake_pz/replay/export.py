@@ -1,0 +1,126 @@
+"""A replay as files that others can open: GIF, MP4, a page of HTML; and as text."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_pz.drawing import picture, render
+from snake_pz.files import replacing
+from snake_pz.replay import Replay
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+GIF_CELL = 32
+"""Most pixels a cell of a GIF has: it keeps 500 turns of four snakes under 3 MB."""
+
+GIF_COLOURS = 128
+LINGER = 2.0
+"""Seconds that the end of a game stays before a GIF begins anew, or a film is over."""
+
+
+def pictures(replay: Replay, cell_size: int | None = None) -> Iterator[NDArray[np.uint8]]:
+    """(h, w, 3) uint8 of the start and of every turn, as `render.rgb_array` makes them."""
+    for state in replay.states():
+        yield render.rgb_array(state, replay.rules, names=replay.names, cell_size=cell_size)
+
+
+def texts(replay: Replay) -> Iterator[str]:
+    """The start and every turn as `render.ansi` writes them."""
+    for state in replay.states():
+        yield render.ansi(state, replay.rules, names=replay.names)
+
+
+def write_html(replay: Replay, path: str | Path) -> None:
+    """Write the page that plays it; the file appears whole or not at all."""
+    with replacing(Path(path)) as temporary:
+        temporary.write_text(replay.html(), encoding="utf-8")
+
+
+def write_gif(replay: Replay, path: str | Path, fps: float = 8) -> None:
+    """Write a GIF that goes round; the file appears whole or not at all.
+
+    All pictures share one palette, and each holds only what has changed.
+
+    Args:
+        replay: the game.
+        path: of the file.
+        fps: turns per second, at most 50, which is what viewers can do.
+
+    Raises:
+        ValueError: `fps` out of range.
+    """
+    if not 0 < fps <= 50:
+        raise ValueError(f"fps of a GIF must be above 0 and at most 50, got {fps}")
+    from PIL import Image
+
+    cell = min(picture.default_cell(replay.rules), GIF_CELL)
+    turns = len(replay.actions)
+    sample = np.linspace(0, turns, 9).astype(int)
+    sampled = [image for turn, image in enumerate(pictures(replay, cell)) if turn in sample]
+    palette = Image.fromarray(np.concatenate(sampled)).quantize(GIF_COLOURS, dither=Image.Dither.NONE)
+
+    def frames() -> Iterator[Image.Image]:
+        for image in pictures(replay, cell):
+            yield Image.fromarray(image).quantize(palette=palette, dither=Image.Dither.NONE)
+
+    rest = frames()
+    with replacing(Path(path)) as temporary:
+        next(rest).save(
+            temporary,
+            format="GIF",
+            save_all=True,
+            append_images=rest,
+            palette=palette.getpalette(),
+            optimize=True,
+            duration=[round(1000 / fps)] * turns + [round(1000 * LINGER)],
+            loop=0,
+        )
+
+
+def check_mp4() -> Any:
+    """The package that writes MP4.
+
+    Raises:
+        OSError: it is not installed, or finds no program to do it.
+    """
+    try:
+        ffmpeg: Any = importlib.import_module("imageio_ffmpeg")
+        ffmpeg.get_ffmpeg_exe()
+    except (ImportError, RuntimeError) as error:
+        raise OSError(f"MP4 needs imageio-ffmpeg ({error}): pip install 'snake-pz[video]', or write a GIF") from None
+    return ffmpeg
+
+
+def write_mp4(replay: Replay, path: str | Path, fps: float = 8) -> None:
+    """Write an H.264 film; the file appears whole or not at all.
+
+    Args:
+        replay: the game.
+        path: of the file.
+        fps: turns per second.
+
+    Raises:
+        OSError: imageio-ffmpeg is not installed.
+        ValueError: `fps` out of range.
+    """
+    if fps <= 0:
+        raise ValueError(f"fps must be above 0, got {fps}")
+    ffmpeg = check_mp4()
+    with replacing(Path(path)) as temporary:
+        film = None
+        for picture in pictures(replay):
+            if film is None:
+                film = ffmpeg.write_frames(str(temporary), picture.shape[1::-1], fps=fps, output_params=["-f", "mp4"])
+                film.send(None)
+            film.send(np.ascontiguousarray(picture))
+        assert film is not None
+        for _ in range(round(LINGER * fps)):
+            film.send(np.ascontiguousarray(picture))
+        film.close()

@@ -1,0 +1,223 @@
+"""Replays: rules, seed and actions of one game. Everything else follows from them, and is checked when one is loaded.
+
+The file is JSON lines. First a header with "format", "version", "rules", "seed" and "names"; then ["uurd", "1f3a"] each turn,
+a letter for each snake (up, right, down, left, x for a move that is none, - for one that is out) and 4 hexadecimal digits that
+depend on the game after this turn and all before; last {"turns": ..., "hash": ...} with all 32 digits, which is missing where
+the recording broke off.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_pz.core.engine import SnakeEngine
+from snake_pz.core.state import SnakeState, body_cells
+from snake_pz.files import replacing
+from snake_pz.replay.page import frame, page
+from snake_pz.rules import Rules
+
+FORMAT, VERSION = "snake-pz replay", 1
+LETTERS = "urdlx-"
+"""Of the actions 0 to 3, of one that is no direction, and of none."""
+
+
+class Recorder:
+    """Take down one game while somebody plays it.
+
+    Args:
+        engine: with one game that was reset by `seed` and not yet stepped, `SnakeEngine.game` of a batch for example.
+        seed: of the game.
+        names: of the players by snake; None: `snake_0`, `snake_1`, ...
+
+    Raises:
+        ValueError: not one game at its start, or not one name per snake.
+    """
+
+    def __init__(self, engine: SnakeEngine, seed: int, names: Sequence[str] | None = None) -> None:
+        if engine.num_games != 1 or engine.state.turn[0] != 0 or int(engine.state.seed[0]) != seed:
+            raise ValueError(f"a recording needs one game at its start that was reset by seed {seed}")
+        self.rules, self.seed = engine.rules, seed
+        self.names = _names(engine.rules, names)
+        self._engine = engine
+        self._actions: list[str] = []
+        self._hashes: list[str] = []
+        self._digest = _first_digest(engine.state)
+
+    def turn(self, actions: NDArray[Any]) -> None:
+        """Take down the turn that the engine has just played; nothing, if the game was over before.
+
+        Args:
+            actions: (N,) or (1, N) the absolute directions it was given.
+        """
+        state = self._engine.state
+        if state.turn[0] == len(self._actions):
+            return
+        acted = state.alive[0] | state.just_died[0]
+        moves = [
+            LETTERS[int(move) if 0 <= move <= 3 else 4] if acts else LETTERS[5]
+            for move, acts in zip(np.ravel(actions), acted, strict=True)
+        ]
+        self._digest = _digest(self._digest, state)
+        self._actions.append("".join(moves))
+        self._hashes.append(self._digest)
+
+    def replay(self) -> Replay:
+        """The game as far as it has come."""
+        return Replay(self.rules, self.seed, self.names, tuple(self._actions), tuple(self._hashes))
+
+
+@dataclasses.dataclass(frozen=True)
+class Replay:
+    """A game that was played.
+
+    Attributes:
+        rules: what was played.
+        seed: of the game.
+        names: of the players, by snake.
+        actions: per turn a letter of LETTERS for each snake.
+        hashes: per turn the digest of the game after it and all before.
+    """
+
+    rules: Rules
+    seed: int
+    names: tuple[str, ...]
+    actions: tuple[str, ...]
+    hashes: tuple[str, ...]
+
+    def states(self) -> Iterator[SnakeState]:
+        """Play it again: the one game at the start and after every turn, in arrays of their own.
+
+        Raises:
+            ValueError: the game comes out otherwise than when it was recorded, by an edited file or other rules.
+        """
+        engine = SnakeEngine(self.rules, 1)
+        engine.reset(seeds=[self.seed])
+        digest = _first_digest(engine.state)
+        yield engine.save()
+        for turn, (letters, expected) in enumerate(zip(self.actions, self.hashes, strict=True), 1):
+            moves = [LETTERS.index(letter) for letter in letters]
+            engine.step(np.array([[move if move < 4 else -1 for move in moves]], np.int8))
+            digest = _digest(digest, engine.state)
+            if not digest.startswith(expected):
+                raise ValueError(
+                    f"the game differs from its recording on turn {turn}: expected {expected}, got {digest[: len(expected)]}; "
+                    "the file was changed, or this version plays by other rules"
+                )
+            yield engine.save()
+
+    def html(self) -> str:
+        """A page that plays it anywhere: one HTML document, which needs nothing else."""
+        return page(self.states(), self.rules, self.names)
+
+    def _repr_html_(self) -> str:
+        """The same inside a notebook."""
+        return frame(self.html())
+
+    def save(self, path: str | Path) -> None:
+        """Write it; the file appears whole or not at all."""
+        header = {
+            "format": FORMAT,
+            "version": VERSION,
+            "rules": dataclasses.asdict(self.rules),
+            "seed": self.seed,
+            "names": self.names,
+        }
+        lines: list[Any] = [header, *([letters, digest[:4]] for letters, digest in zip(self.actions, self.hashes, strict=True))]
+        lines.append({"turns": len(self.actions), "hash": self.hashes[-1] if self.hashes else ""})
+        with replacing(Path(path)) as temporary:
+            temporary.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Replay:
+        """Read one and play it again, to see that it comes out as recorded.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: it is no replay, of another version, or comes out otherwise.
+        """
+        if not Path(path).is_file():
+            inside = Path(path) / "game.jsonl"  # as in the folder of a training run
+            hint = f"did you mean {inside}?" if inside.is_file() else "expected a file that --record or Replay.save wrote"
+            raise FileNotFoundError(f"no replay at {str(path)!r}: {hint}")
+        try:
+            lines = [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
+            header = lines[0]
+            if header.get("format") != FORMAT:
+                raise ValueError(f"its format is {header.get('format')!r}")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} is no {FORMAT}: it is not even text") from error
+        except (json.JSONDecodeError, IndexError, AttributeError, ValueError, RecursionError) as error:
+            raise ValueError(f"{path} is no {FORMAT}: {error}") from error
+        if header.get("version") != VERSION:
+            raise ValueError(f"{path} has version {header.get('version')!r} of the format, expected {VERSION}")
+        try:
+            rules = Rules.from_fields(header["rules"])
+            names = _names(rules, header["names"])
+            ends = len(lines) > 1 and isinstance(lines[-1], dict)
+            turns = [(letters, digest) for letters, digest in lines[1 : -1 if ends else None]]
+            if not all(re.fullmatch("[0-9a-f]{4}", digest) for _, digest in turns):
+                raise ValueError("a turn lacks its 4 hexadecimal digits")
+            broken = [
+                k for k, (letters, _) in enumerate(turns, 1) if len(letters) != rules.num_snakes or set(letters) - set(LETTERS)
+            ]
+            if broken:
+                raise ValueError(f"turn {broken[0]} has no action for each of {rules.num_snakes} snakes")
+            hashes = [digest for _, digest in turns]
+            if ends:
+                if lines[-1]["turns"] != len(turns):
+                    raise ValueError(f"it should have {lines[-1]['turns']} turns, but has {len(turns)}")
+                if turns and not re.fullmatch("[0-9a-f]{32}", lines[-1]["hash"]):
+                    raise ValueError("its last line lacks the hash, 32 hexadecimal digits")
+                hashes[-1:] = [lines[-1]["hash"]] if turns else []
+            if type(header["seed"]) is not int:
+                raise ValueError(f"its seed must be a whole number, got {header['seed']!r}")
+            replay = cls(rules, header["seed"], names, tuple(letters for letters, _ in turns), tuple(hashes))
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"{path} is a damaged {FORMAT}: {error}") from error
+        for _ in replay.states():
+            pass
+        return replay
+
+
+def _names(rules: Rules, names: Sequence[str] | None) -> tuple[str, ...]:
+    found = tuple(names) if names is not None else tuple(f"snake_{i}" for i in range(rules.num_snakes))
+    if len(found) != rules.num_snakes or not all(isinstance(name, str) for name in found):
+        raise ValueError(f"expected a name for each of {rules.num_snakes} snakes, got {list(found)}")
+    return found
+
+
+def _first_digest(state: SnakeState) -> str:
+    return _digest("", state)
+
+
+def _digest(before: str, state: SnakeState) -> str:
+    """32 hexadecimal digits of all that matters of the one game, however its arrays are laid out, and of all before."""
+    digest = hashlib.blake2b(before.encode(), digest_size=16)
+    # A game that is cut short gets its living ranked without being over: that is no part of what was played.
+    state = state._replace(rank=np.where(state.alive & ~state.over[:, None], 0, state.rank))
+    for name in ("turn", "alive", "heading", "health", "length", "cause", "killer", "rank", "food", "hazard", "over"):
+        digest.update(np.ascontiguousarray(getattr(state, name)).astype("<i8").tobytes())
+    for snake in np.flatnonzero(state.alive[0]):
+        digest.update(body_cells(state, 0, int(snake)).astype("<i8").tobytes())
+    return digest.hexdigest()
+
+
+def distinct_names(names: Sequence[str]) -> list[str]:
+    """Names short enough to show: of a path the file's, and equal ones numbered."""
+    short = [Path(name).stem if name.endswith(".zip") or "/" in name or "\\" in name else name for name in names]
+    often, seen = Counter(short), Counter[str]()
+    shown = []
+    for name in short:
+        seen[name] += 1
+        shown.append(f"{name} {seen[name]}" if often[name] > 1 else name)
+    return shown

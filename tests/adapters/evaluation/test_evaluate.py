@@ -1,0 +1,103 @@
+"""Games to the end: who wins, and what they look like."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from adapters.evaluation.evaluate import Results, play_games, record_game
+from adapters.games.native import NativeGameBatch
+from snake_pz.replay import Replay
+
+
+def test_wins_are_shared_by_those_who_tie() -> None:
+    results = Results(
+        ranks=np.array([[1, 2, 3, 4], [1, 1, 3, 3], [2, 2, 2, 1]], np.int16),
+        lengths=np.zeros((3, 4), np.int32),
+        turns=np.zeros(3, np.int32),
+    )
+    assert results.wins.tolist() == [[1, 0, 0, 0], [0.5, 0.5, 0, 0], [0, 0, 0, 1]]
+    assert results.win_rates.tolist() == [0.5, pytest.approx(1 / 6), 0, pytest.approx(1 / 3)]
+
+
+def test_every_game_is_played_to_its_end_and_the_better_bot_wins() -> None:
+    results = play_games(["greedy", "random", "random", "random"], games=100)
+    assert results.wins.sum(axis=1) == pytest.approx(1.0)
+    assert (results.ranks >= 1).all()
+    assert (results.turns >= 1).all()
+    assert (results.lengths >= 3).all()
+    assert results.win_rates[0] > 0.9
+
+
+def test_players_keep_their_column_wherever_they_sit() -> None:
+    last = play_games(["random", "random", "random", "greedy"], games=50)
+    assert last.win_rates[3] > 0.9
+
+
+def test_equal_seeds_give_equal_results() -> None:
+    first, second, other = (play_games(["greedy"] * 4, games=20, seed=seed) for seed in (3, 3, 4))
+    assert np.array_equal(first.ranks, second.ranks)
+    assert not np.array_equal(first.ranks, other.ranks)
+
+
+def test_truncated_games_are_ranked_by_length() -> None:
+    results = play_games(["greedy"] * 4, games=30, env_kwargs={"max_cycles": 10, "edge": "wrap"})
+    cut = results.turns == 10
+    assert cut.any()
+    for ranks, lengths in zip(results.ranks[cut], results.lengths[cut], strict=True):
+        assert lengths[ranks == 1].min() >= lengths[ranks != 1].max(initial=0) or len(set(ranks)) == 1
+
+
+def test_the_wrong_number_of_players_is_refused() -> None:
+    with pytest.raises(ValueError, match="4"):
+        play_games(["greedy"], games=1)
+
+
+def test_a_recorded_game_is_the_first_that_is_played(tmp_path: Path) -> None:
+    for seed, kwargs in ((1, {"max_cycles": 12}), (2, {"width": 7, "height": 7})):
+        players = ["survivor", "greedy", "greedy", "random"]
+        replay = record_game(players, seed=seed, env_kwargs=kwargs)
+        results = play_games(players, games=1, seed=seed, env_kwargs=kwargs)
+        assert len(replay.actions) == results.turns[0]
+        assert sorted(replay.names) == ["greedy 1", "greedy 2", "random", "survivor"]
+        last = list(replay.states())[-1]
+        lengths = dict(zip(replay.names, last.length[0].tolist(), strict=True))
+        assert [lengths[name] for name in ("survivor", "greedy 1", "greedy 2", "random")] == results.lengths[0].tolist()
+        replay.save(tmp_path / "game.jsonl")
+        loaded = Replay.load(tmp_path / "game.jsonl")
+        assert (loaded.actions, loaded.hashes[-1]) == (replay.actions, replay.hashes[-1])
+
+
+def test_any_game_of_a_batch_can_be_recorded() -> None:
+    game_batch = NativeGameBatch(3, learners=0, restart=True)
+    game_batch.reset([1, 2, 3], [{}] * 3)
+    recorder = game_batch.record(1, ["a", "b", "c", "d"])
+    turns = 0
+    for _ in range(500):
+        time_step = game_batch.step(np.zeros((3, 4), np.int64))
+        turns += 1
+        if time_step.restarted[1]:
+            break
+    game_batch.step(np.zeros((3, 4), np.int64))
+    replay = recorder.replay()
+    assert len(replay.actions) == turns
+    *_, last = replay.states()
+    assert last.over[0]
+    with pytest.raises(ValueError, match="one game at its start"):
+        game_batch.record(1, ["a", "b", "c", "d"])
+    with pytest.raises(ValueError, match="a name for each of 4 seats"):
+        game_batch.record(1, ["a"])
+
+
+def test_checkpoints_are_called_by_their_files_name(tmp_path: Path) -> None:
+    from stable_baselines3 import PPO
+
+    from adapters import make_sb3_env
+
+    env = make_sb3_env("random", num_games=1, env_kwargs={"num_snakes": 2})
+    PPO("MlpPolicy", env, n_steps=8, batch_size=8).save(tmp_path / "champion.zip")
+    env.close()
+    replay = record_game([tmp_path / "champion.zip", "random"], env_kwargs={"num_snakes": 2})
+    assert sorted(replay.names) == ["champion", "random"]
