@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from adapters.evaluation.evaluate import play_games
     from adapters.evaluation.tournament import tournament
     from adapters.networks import policy_kwargs, snake_policy_kwargs
+    from adapters.opponents.parse import frozen, mixture
     from adapters.opponents.pool import OpponentPool
     from adapters.opponents.protocol import Opponent
-    from adapters.opponents.specs import frozen, mixture
     from adapters.sb3 import make_sb3_env
     from adapters.testing.contract import curried_env_test
     from adapters.training.selfplay import SelfPlayCallback
@@ -60,7 +60,7 @@ __getattr__, __dir__, _ = lazy_loader.attach(
         "networks": ["policy_kwargs", "snake_policy_kwargs"],
         "opponents.pool": ["OpponentPool"],
         "opponents.protocol": ["Opponent"],
-        "opponents.specs": ["frozen", "mixture"],
+        "opponents.parse": ["frozen", "mixture"],
         "sb3": ["make_sb3_env"],
         "testing.contract": ["curried_env_test"],
         "training.selfplay": ["SelfPlayCallback"],

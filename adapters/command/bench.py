@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.table import Table
 
+from adapters.opponents.parse import mixture
 from adapters.opponents.policy import PolicyOpponent
-from adapters.opponents.specs import mixture
 from adapters.sb3 import make_sb3_env
 from snake_pz import Rules, SnakeEngine, snake_v0
 from snake_pz.rules import Battlesnake

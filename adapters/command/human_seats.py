@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from adapters.opponents.specs import Mixture, names_pool, resolve_seats
+from adapters.opponents.parse import Pool, by_seat, parse
+from adapters.opponents.resolver import Resolver
 from snake_pz import Rules, make_bot
 from snake_pz.core.actions import action_space
 from snake_pz.core.observations import OBSERVATIONS, observation_space
@@ -38,21 +39,20 @@ def seat_humans(rules: Rules, humans: int, opponents: Sequence[str] | None = Non
             f"{', '.join(map(repr, opponents))}: leave them out, or raise --snakes"
         )
     opponents = opponents or ["greedy"]
-    if several := [one for one in opponents if isinstance(one, Mixture) or names_pool(one)]:
-        raise ValueError(f"a pool or mixture is not one player, got {several[0]!r}: name the file of one of its snapshots")
+    parsed = [parse(one) for one in opponents]
+    if several := [one for one, meant in zip(opponents, parsed, strict=True) if isinstance(meant, Pool)]:
+        raise ValueError(f"a pool is not one player, got {several[0]!r}: name the file of one of its snapshots")
     people: list[Player]
     if humans == 1:
         people = [Person("you", rules, ("arrows", "WASD"))]
     else:
         people = [Person("player 1", rules, ("arrows",)), Person("player 2", rules, ("WASD",))]
-    others = resolve_seats(
-        opponents[0] if len(opponents) == 1 else list(opponents),
-        enemy_agents=None,
-        num_enemies=rules.num_snakes - humans,
+    resolver = Resolver(
         observation_space=observation_space(rules, "board"),
         action_space=action_space("absolute"),
         make_bot=lambda name: make_bot(name, rules),
-        device=device,
         other_spaces=[observation_space(rules, name) for name in OBSERVATIONS if name != "board"],
+        device=device,
     )
-    return [*people, *cast("list[Player]", others)]  # a command line names no mixtures
+    seats = by_seat(parsed[0] if len(parsed) == 1 else parsed, None, rules.num_snakes - humans)
+    return [*people, *cast("list[Player]", [resolver.make(one) for one in seats])]  # a command line names no sources

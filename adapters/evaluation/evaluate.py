@@ -1,29 +1,32 @@
-"""Games of the snake among any players, to the end: who wins how often, and recordings of single games."""
+"""Games among any players, to the end: who wins how often, and recordings of single games."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from adapters.evaluation.play_out import ROWS, Placement, check_placement, play_out, ranks_of
+from adapters.games.build import make_games, means_snake
 from adapters.games.game_batch import GameBatch
 from adapters.games.native import NativeGameBatch
-from adapters.opponents.lineup import Lineup
-from adapters.opponents.protocol import Opponent, Source
-from adapters.opponents.simple import RandomOpponent
-from adapters.opponents.specs import resolve_seats
-from snake_pz import bots
-from snake_pz.replay import Replay
-from snake_pz.replay.recording import distinct_names
+from adapters.opponents.lineup import OpponentLineup
+from adapters.opponents.resolver import opponents_for
+from snake_pz.replay.recording import Replay, distinct_names
+
+if TYPE_CHECKING:
+    import torch
+
+    from adapters.games.fixed_seats import AnyParallelEnv
 
 
 class Results(NamedTuple):
     """What G games among N players came to; column j is the j-th player, wherever it sat."""
 
     ranks: NDArray[np.int16]  # (G, N) placement, 1 is best, shared by those who tie; truncated games are ranked by length
-    lengths: NDArray[np.int32]  # (G, N) segments at death or at the end
+    lengths: NDArray[np.int32] | None  # (G, N) segments at death or at the end; None where the game has no snakes
     turns: NDArray[np.int32]  # (G,) turns that the game took
 
     @property
@@ -45,33 +48,49 @@ def play_games(
     *,
     games: int = 400,
     seed: int | None = 0,
+    env: AnyParallelEnv | Callable[..., AnyParallelEnv] | str | None = None,
     env_kwargs: dict[str, Any] | None = None,
+    num_workers: int = 0,
     deterministic: bool = False,
-    device: Any = "auto",
+    device: torch.device | str = "auto",
+    placement: Placement = "auto",
 ) -> Results:
-    """Play games to the end, all at once, players shuffled over the snakes in each.
+    """Play games to the end, players shuffled over the seats in each.
 
     Args:
-        players: one per snake, each whatever `make_sb3_env` takes as opponent for one seat; they may have different
-            encodings and action sets.
-        games: G, how many.
+        players: one per seat, each whatever `make_sb3_env` takes as opponent for one seat; in games of the snake they may have
+            different encodings and action sets.
+        games: G, how many in all; those of the snake are played side by side.
         seed: of games, seating and players; None: fresh entropy.
-        env_kwargs: keywords of `snake_v0.parallel_env`: rules, max_cycles.
+        env: the game, as `make_sb3_env` has it; None is the snake of this package.
+        env_kwargs: arguments for the environment's constructor; for the snake for example rules and max_cycles.
+        num_workers: in how many processes the games are stepped; the snake needs none.
         deterministic: whether policies take their likeliest action instead of sampling.
         device: where policies predict.
+        placement: how the agents of a game are placed, as `tournament` has it.
 
     Raises:
-        ValueError: not one player per snake, or a player that cannot play on this board.
+        ValueError: not one player per seat, one that cannot play here, or another argument that does not fit.
+        FileNotFoundError: there is no such checkpoint.
     """
-    game_batch, lineup = _seat(players, games, env_kwargs, deterministic, device)
-    ranks = np.zeros((games, game_batch.seats), np.int16)
-    lengths = np.zeros((games, game_batch.seats), np.int32)
-    turns = np.zeros(games, np.int32)
-    for infos in _turns(game_batch, lineup, seed):
-        for (game, player), info in infos.items():
-            ranks[game, player], lengths[game, player] = info["rank"], info["length"]
-            turns[game] = info["turn"]
-    return Results(ranks, lengths, turns)
+    check_placement(placement)
+    rows = games if means_snake(env) and not num_workers else min(games, max(ROWS, num_workers))
+    game_batch = make_games(
+        env, env_kwargs=env_kwargs, num_games=rows, learners=0, num_workers=num_workers, restart=rows < games
+    )
+    try:
+        lineup = _seated(players, game_batch, deterministic, device)
+        shape = (games, game_batch.seats)
+        ranks, lengths, turns = np.zeros(shape, np.int16), np.full(shape, -1, np.int32), np.zeros(games, np.int32)
+        seeds, lineup_seeds = np.random.SeedSequence(seed).spawn(2)
+        lineup.seed(lineup_seeds)
+        for ended in play_out(game_batch, lineup, games, seeds):
+            ranks[ended.game] = ranks_of(ended, placement)
+            lengths[ended.game] = [info.get("length", -1) for info in ended.infos]
+            turns[ended.game] = ended.turns.max()
+        return Results(ranks, None if game_batch.snake_rules is None else lengths, turns)
+    finally:
+        game_batch.close()
 
 
 def record_game(
@@ -80,70 +99,32 @@ def record_game(
     seed: int | None = 0,
     env_kwargs: dict[str, Any] | None = None,
     deterministic: bool = False,
-    device: Any = "auto",
+    device: torch.device | str = "auto",
 ) -> Replay:
-    """Play one game to its end, the first that `play_games` plays with these arguments, and take it down.
+    """Play one game of the snake to its end, the first that `play_games` plays with these arguments, and record it.
 
     Players are called what they were made of, checkpoints by their file's name; namesakes are numbered.
-    """
-    game_batch, lineup = _seat(players, 1, env_kwargs, deterministic, device)
-    turns = _turns(game_batch, lineup, seed)
-    next(turns)
-    recorder = game_batch.record(0, distinct_names(lineup.names(0)))
-    for _ in turns:
-        pass
-    return recorder.replay()
-
-
-def resolve_players(
-    players: Sequence[Any], game_batch: GameBatch, *, deterministic: bool, device: Any
-) -> list[Opponent | Source]:
-    """The players that can play these games, as many as there are words for them; the same object for the same word.
 
     Raises:
-        ValueError: one that cannot.
+        ValueError: not one player per snake, or one that cannot play on this board.
         FileNotFoundError: there is no such checkpoint.
     """
-
-    def make_bot(name: str) -> Opponent:
-        if isinstance(game_batch, NativeGameBatch):
-            return bots.make_bot(name, game_batch.get_attr("rules", [0])[0])
-        if name != "random":
-            raise ValueError(f"the only bot that plays any environment is 'random', got {name!r}")
-        return RandomOpponent(game_batch.observation_space, game_batch.action_space)
-
-    return resolve_seats(
-        list(players),
-        enemy_agents=None,
-        num_enemies=len(players),
-        observation_space=game_batch.observation_space,
-        other_spaces=game_batch.other_spaces,
-        action_space=game_batch.action_space,
-        make_bot=make_bot,
-        device=device,
-        deterministic=deterministic,
-    )
-
-
-def _seat(
-    players: Sequence[Any], games: int, env_kwargs: dict[str, Any] | None, deterministic: bool, device: Any
-) -> tuple[NativeGameBatch, Lineup]:
-    game_batch = NativeGameBatch(games, env_kwargs=env_kwargs, learners=0, restart=False)
-    if len(players) != game_batch.seats:
-        raise ValueError(f"expected {game_batch.seats} players, one per snake, got {len(players)}")
-    return game_batch, Lineup(resolve_players(players, game_batch, deterministic=deterministic, device=device), game_batch)
-
-
-def _turns(game_batch: NativeGameBatch, lineup: Lineup, seed: int | None) -> Iterator[dict[tuple[int, int], dict[str, Any]]]:
-    """Play all games to the end; the infos of each turn, those of the start (none) first."""
-    game_seeds, lineup_seeds = np.random.SeedSequence(seed).spawn(2)
+    game_batch = make_games(env_kwargs=env_kwargs, num_games=1, learners=0, restart=False)
+    assert isinstance(game_batch, NativeGameBatch)
+    lineup = _seated(players, game_batch, deterministic, device)
+    seeds, lineup_seeds = np.random.SeedSequence(seed).spawn(2)
     lineup.seed(lineup_seeds)
-    row_seeds = game_seeds.generate_state(game_batch.num_games, np.uint64).tolist()
-    time_step = game_batch.reset(row_seeds, [{}] * game_batch.num_games)
-    lineup.restart(np.arange(game_batch.num_games))
-    yield time_step.infos
-    actions = np.zeros(time_step.active.shape, np.int64)
-    while time_step.active.any():
-        lineup.act(actions, time_step.active)
-        time_step = game_batch.step(actions)
-        yield time_step.infos
+    recorders = []
+
+    def record(game: int, row: int) -> None:
+        recorders.append(game_batch.record(row, distinct_names(lineup.names(row))))
+
+    list(play_out(game_batch, lineup, 1, seeds, after_start=record))
+    return recorders[0].replay()
+
+
+def _seated(players: Sequence[Any], game_batch: GameBatch, deterministic: bool, device: Any) -> OpponentLineup:
+    if len(players) != game_batch.seats:
+        seat = "seat" if game_batch.snake_rules is None else "snake"
+        raise ValueError(f"expected {game_batch.seats} players, one per {seat}, got {len(players)}")
+    return OpponentLineup(opponents_for(game_batch, list(players), deterministic=deterministic, device=device), game_batch)

@@ -3,51 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
+from typing_extensions import override
 
-from adapters.evaluation.evaluate import resolve_players
+from adapters.evaluation.play_out import NATIVE_ROWS, ROWS, Placement, check_placement, play_out, ranks_of
 from adapters.evaluation.standings import Played, Standings
+from adapters.games.build import make_games, means_snake
 from adapters.games.game_batch import GameBatch
 from adapters.games.native import NativeGameBatch
-from adapters.games.supersuit import SuperSuitGameBatch, env_factory
-from adapters.opponents.lineup import Lineup
+from adapters.opponents.lineup import OpponentLineup
+from adapters.opponents.parse import Frozen, Mixture
+from adapters.opponents.parse import players as parsed_players
 from adapters.opponents.pool import OpponentPool
-from adapters.opponents.protocol import Opponent
-from adapters.opponents.specs import Frozen, names_pool
-from snake_pz.bots import BOTS
-from snake_pz.replay import Recorder
-from snake_pz.replay.recording import distinct_names
+from adapters.opponents.protocol import Opponent, Source
+from adapters.opponents.resolver import opponents_for
+from snake_pz.replay.recording import Recorder, distinct_names
 
 if TYPE_CHECKING:
     import torch
 
     from adapters.games.fixed_seats import AnyParallelEnv
 
-NATIVE_ROWS = 1024
-"""How many games of the snake are played side by side: many, so that every player has large batches to the end."""
-ROWS = 16
-"""How many of another environment are."""
 REPLAYS = 10
 """How many games of a tournament are kept as replays, the first ones."""
-
-Placement = Literal["auto", "rank", "survival", "return"] | Callable[..., Sequence[float]]
-
-
-class Ended(NamedTuple):
-    """A game that is over, by seat."""
-
-    game: int
-    agents: tuple[str, ...]
-    returns: NDArray[np.float64]  # sum of rewards
-    turns: NDArray[np.int64]  # played until the agent left
-    infos: list[dict[str, Any]]  # what the environment said in the step in which it left
 
 
 def tournament(
@@ -97,36 +81,33 @@ def tournament(
     """
     if not isinstance(games, (int, np.integer)) or games < 1:
         raise ValueError(f"games must be >= 1 and a whole number, got {games!r}")
-    if replays is not None and env is not None:
-        raise ValueError("replays are of the snake, which is played when env is None: leave one of the two out")
-    if env is None and num_workers:
-        raise ValueError(f"the snake is played natively, without workers, got num_workers={num_workers}: use 0")
-    if not callable(placement) and placement not in ("auto", "rank", "survival", "return"):
-        raise ValueError(f'placement must be "auto", "rank", "survival", "return" or a function, got {placement!r}')
-    specs = [one for spec in (players if isinstance(players, (list, tuple)) else [players]) for one in _members(spec)]
-    if len(specs) < 2:
+    check_placement(placement)
+    native = means_snake(env) and not num_workers
+    if replays is not None and not native:
         raise ValueError(
-            f"a tournament needs at least two players, got {specs}: name another, a bot such as 'greedy' for example"
+            f"replays are of the snake, played without workers, got env={env!r}, num_workers={num_workers}: leave replays out"
         )
+    everyone = parsed_players(players)
+    if len(everyone) < 2:
+        raise ValueError(
+            f"a tournament needs at least two players, got {players!r}: name another, a bot such as 'greedy' for example"
+        )
+    if several := [one for one in everyone if isinstance(one, Mixture)]:
+        raise ValueError(f"a mixture is not one player: name one of its members, got {several[0]!r}")
     game_seeds, lineup_seeds, draws = np.random.SeedSequence(seed).spawn(3)
-    rows = min(games, NATIVE_ROWS if env is None else max(ROWS, num_workers))
-    game_batch: GameBatch
-    if env is None:
-        game_batch = NativeGameBatch(rows, env_kwargs=env_kwargs, learners=())
-    else:
-        game_batch = SuperSuitGameBatch([env_factory(env, env_kwargs)] * rows, learners=(), num_workers=num_workers)
+    rows = min(games, NATIVE_ROWS if native else max(ROWS, num_workers))
+    game_batch = make_games(env, env_kwargs=env_kwargs, num_games=rows, learners=(), num_workers=num_workers)
     try:
-        if game_batch.seats < 2:
-            raise ValueError(f"a tournament needs games of at least two seats, got {game_batch.seats}: nobody is placed there")
-        players = resolve_players(specs, game_batch, deterministic=deterministic, device=device)
-        if several := [spec for spec, player in zip(specs, players, strict=True) if not isinstance(player, Opponent)]:
-            raise ValueError(f"a pool or mixture is not one player: name one of its members, got {several[0]!r}")
-        dealer = _Dealer([player for player in players if isinstance(player, Opponent)])
+        seats = game_batch.seats
+        if seats < 2:
+            raise ValueError(f"a tournament needs games of at least two seats, got {seats}: nobody is placed there")
+        made = opponents_for(game_batch, everyone, seats=len(everyone), deterministic=deterministic, device=device)
+        dealer = _Dealer([player for player in made if isinstance(player, Opponent)])
         names = distinct_names([player.name for player in dealer.players])
-        lineup = Lineup([dealer] * game_batch.seats, game_batch)
+        lineup = OpponentLineup([dealer] * seats, game_batch)
         lineup.seed(lineup_seeds)
-        line_ups = draw_line_ups(len(names), game_batch.seats, games, np.random.default_rng(draws))
-        keep = None if replays is None else _Keeper(Path(replays), names, line_ups)
+        line_ups = draw_line_ups(len(names), seats, games, np.random.default_rng(draws))
+        keep = None if replays is None else _Keeper(Path(replays), names, line_ups, game_batch)
         played = Played(
             line_ups,
             ranks=np.zeros(line_ups.shape, np.int64),
@@ -134,9 +115,16 @@ def tournament(
             lengths=np.full(line_ups.shape, np.nan),
             causes=np.full(line_ups.shape, None, np.object_),
         )
+
+        def deal(numbers: NDArray[np.intp]) -> None:
+            dealer.hand = line_ups[numbers]
+
+        watching = {} if keep is None else {"after_start": keep.began}
         with tqdm(total=games, unit=" games", disable=None if progress else True) as bar:
-            for ended in _play(game_batch, lineup, dealer, line_ups, game_seeds, keep):
-                played.ranks[ended.game] = _ranks(ended, placement)
+            for ended in play_out(game_batch, lineup, games, game_seeds, before_start=deal, **watching):
+                if keep is not None:
+                    keep.ended(ended.game)
+                played.ranks[ended.game] = ranks_of(ended, placement)
                 played.turns[ended.game] = ended.turns
                 for seat, info in enumerate(ended.infos):
                     if "cause" in info:
@@ -158,7 +146,7 @@ def draw_line_ups(players: int, seats: int, games: int, rng: np.random.Generator
     return np.array(drawn[:games])
 
 
-class _Dealer:
+class _Dealer(Source):
     """A `Source` that seats whom it is told to.
 
     Attributes:
@@ -170,14 +158,17 @@ class _Dealer:
         self.players = players
         self.hand: NDArray[np.int64] | None = None
 
+    @override
     def ready(self) -> Sequence[Opponent]:
         return self.players
 
+    @override
     def draw(
         self, games: int, seats: int, rng: np.random.Generator, seated: Sequence[Opponent]
     ) -> tuple[Sequence[Opponent], NDArray[np.intp]]:
         return self.players, np.zeros((games, seats), np.intp) if self.hand is None else self.hand
 
+    @override
     def forget(self) -> None:
         pass
 
@@ -185,100 +176,17 @@ class _Dealer:
 class _Keeper:
     """Keeps the first games as replays."""
 
-    def __init__(self, folder: Path, names: Sequence[str], line_ups: NDArray[np.int64]) -> None:
-        self._folder, self._names, self._line_ups = folder, names, line_ups
+    def __init__(self, folder: Path, names: Sequence[str], line_ups: NDArray[np.int64], game_batch: GameBatch) -> None:
+        assert isinstance(game_batch, NativeGameBatch)
+        self._folder, self._names = folder, names
+        self._line_ups, self._game_batch = line_ups, game_batch
         self._recorders: dict[int, Recorder] = {}
 
-    def began(self, game: int, game_batch: GameBatch, row: int) -> None:
+    def began(self, game: int, row: int) -> None:
         if game < REPLAYS:
-            assert isinstance(game_batch, NativeGameBatch)
             names = distinct_names([self._names[player] for player in self._line_ups[game]])
-            self._recorders[game] = game_batch.record(row, names)
+            self._recorders[game] = self._game_batch.record(row, names)
 
     def ended(self, game: int) -> None:
         if game in self._recorders:
             self._recorders.pop(game).replay().save(self._folder / f"game_{game + 1:02}.jsonl")
-
-
-def _members(spec: Any) -> list[Any]:
-    """The player itself, or the members of a pool."""
-    source = spec.source if isinstance(spec, Frozen) else spec
-    if not names_pool(spec):
-        return [spec]
-    source = source if isinstance(source, OpponentPool) else OpponentPool(source)
-    if not source.members:
-        raise ValueError(f"the pool {str(source.folder)!r} is empty: add a snapshot or a bot first")
-    members: list[Any] = [member.name if member.file is None else source.verified(member) for member in source.members]
-    return [replace(spec, source=one) if isinstance(spec, Frozen) and one not in BOTS else one for one in members]
-
-
-def _play(
-    game_batch: GameBatch,
-    lineup: Lineup,
-    dealer: _Dealer,
-    line_ups: NDArray[np.int64],
-    seeds: np.random.SeedSequence,
-    keep: _Keeper | None,
-) -> Iterator[Ended]:
-    """Play a game with each of the line-ups, as they end. A row that is free takes the next line-up."""
-    games, rows = len(line_ups), game_batch.num_games
-    native = isinstance(game_batch, NativeGameBatch)
-    row_seeds = seeds.generate_state(rows, np.uint64).tolist()
-    time_step = game_batch.reset(row_seeds, [{}] * rows)
-    playing, following = np.arange(rows), rows  # the game of each row, -1 if there was none left; the next one
-    dealer.hand = line_ups[:rows]
-    lineup.restart(playing)
-    if keep:
-        for row in range(rows):
-            keep.began(row, game_batch, row)
-    shape = time_step.active.shape
-    returns, turns = np.zeros(shape), np.zeros(shape, np.int64)
-    infos: list[list[dict[str, Any]]] = [[{}] * game_batch.seats for _ in range(rows)]
-    actions = np.zeros((*shape, *(game_batch.action_space.shape or ())), game_batch.action_space.dtype)
-    while (playing >= 0).any():
-        # The engine plays idle rows with any actions; other environments may insist on legal ones, so they are played on.
-        acting = time_step.active & (playing >= 0)[:, None] if native else time_step.active
-        lineup.act(actions, acting)
-        turns += time_step.active
-        time_step = game_batch.step(actions)
-        returns += time_step.rewards
-        for row, seat in np.argwhere(time_step.terminated | time_step.truncated).tolist():
-            infos[row][seat] = time_step.infos.get((row, seat), {})
-        over = np.flatnonzero(time_step.restarted)
-        if not len(over):
-            continue
-        for row in over.tolist():
-            if (game := int(playing[row])) >= 0:
-                if keep:
-                    keep.ended(game)
-                yield Ended(game, game_batch.agents(row), returns[row].copy(), turns[row].copy(), infos[row])
-                playing[row], following = (following, following + 1) if following < games else (-1, following)
-                if keep and playing[row] >= 0:
-                    keep.began(int(playing[row]), game_batch, row)
-            infos[row] = [{}] * game_batch.seats
-        returns[over], turns[over] = 0.0, 0
-        again = over[playing[over] >= 0]
-        dealer.hand = line_ups[playing[again]]
-        lineup.restart(again)
-
-
-def _ranks(ended: Ended, placement: Placement) -> NDArray[np.int64]:
-    """(N,) 1 + how many are placed better."""
-    worse: NDArray[np.float64]  # the less, the better
-    if callable(placement):
-        worse = np.asarray(placement(ended.agents, ended.returns, ended.turns, ended.infos), np.float64)
-        if worse.shape != ended.returns.shape or np.isnan(worse).any():
-            raise ValueError(f"placement must return a number for each of {len(ended.returns)} agents, got {worse.tolist()}")
-    elif placement == "return":
-        worse = -ended.returns
-    else:
-        said = [info.get("rank") for info in ended.infos]
-        if placement == "rank" and None in said:
-            raise ValueError(
-                'placement "rank" needs "rank" in the info of the last step of every agent, got '
-                f'{dict(zip(ended.agents, said, strict=True))}: use "survival", "return" or a function'
-            )
-        by_rank = placement == "rank" or (placement == "auto" and None not in said)
-        worse = np.array(said, np.float64) if by_rank else -ended.turns.astype(np.float64)
-    ranks: NDArray[np.int64] = 1 + (worse[None, :] < worse[:, None]).sum(axis=1)
-    return ranks

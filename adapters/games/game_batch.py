@@ -14,6 +14,8 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from snake_pz.rules import Rules
+
 GameSeat = tuple[int, int]
 """(game, seat): how sparse per-seat dictionaries are keyed."""
 
@@ -67,7 +69,8 @@ class GameBatch(Protocol):
 
     A game restarts in the very step in which its last learner seat ends (with no learner seats: in which its last seat
     ends). `observation_space` and `action_space` are the learner's, the same for all learner seats; `other_spaces` are the
-    observation spaces that views can have besides.
+    observation spaces that views can have besides. `snake_rules` are those of the snake if it is what is played, so that its
+    bots can play; None for any other environment.
     """
 
     num_games: int
@@ -77,6 +80,7 @@ class GameBatch(Protocol):
     other_spaces: Sequence[gymnasium.Space[Any]]
     action_space: gymnasium.Space[Any]
     render_mode: str | None
+    snake_rules: Rules | None
 
     def reset(self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]) -> TimeStep:
         """Start all games anew.

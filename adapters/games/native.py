@@ -46,6 +46,7 @@ class NativeGameBatch:
     ) -> None:
         self._env = SnakeParallelEnv(**(env_kwargs or {}))
         self._rules = self._env.rules
+        self.snake_rules: Rules | None = self._rules
         self._names = self._env.possible_agents
         self._restarts = restart
         seating, self.num_learners, self._shuffled = first_seating(self._names, learners)

@@ -47,3 +47,9 @@ def next_game(row_seed: int, game: int, seats: int) -> tuple[int, list[int]]:
     """
     game_seed, *keys = np.random.SeedSequence(row_seed, spawn_key=(game,)).generate_state(1 + seats, np.uint32).tolist()
     return game_seed, sorted(range(seats), key=keys.__getitem__)
+
+
+def row_seeds(sequence: np.random.SeedSequence, num_games: int) -> list[int]:
+    """The seeds of so many rows of games, 64 bits each, as `GameBatch.reset` takes them."""
+    seeds: list[int] = sequence.generate_state(num_games, np.uint64).tolist()
+    return seeds

@@ -25,6 +25,7 @@ from adapters.games.common_spaces import CommonSpaces, OwnSpaces, OwnView, have_
 from adapters.games.fixed_seats import AnyParallelEnv, FixedSeats, SeatStep, check_parallel, mask_length
 from adapters.games.game_batch import GameSeat, Observations, TimeStep, View, map_arrays
 from adapters.games.workers import WorkerGames
+from snake_pz.rules import Rules
 
 EnvFactory = Callable[[], AnyParallelEnv]
 
@@ -39,6 +40,8 @@ class SuperSuitGameBatch:
         different_spaces: take agents whose spaces differ too. The spaces of these games and what is in a `TimeStep` are then
             those of `CommonSpaces`, and a `view` takes any agent's own. Needs named learners.
 
+        snake_rules: those of the snake, if the factories make it.
+
     Raises:
         ValueError: a factory gives no parallel environment, or one that another game already has; or what `FixedSeats` and
             `WorkerGames` raise.
@@ -51,7 +54,9 @@ class SuperSuitGameBatch:
         learners: int | Sequence[str] = 1,
         num_workers: int = 0,
         different_spaces: bool = False,
+        snake_rules: Rules | None = None,
     ) -> None:
+        self.snake_rules = snake_rules
         make_games = partial(LocalGames, learners=learners, different_spaces=different_spaces)
         self._games: LocalGames | WorkerGames
         self._games = WorkerGames(make_games, factories, num_workers) if num_workers else make_games(factories)

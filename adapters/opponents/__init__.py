@@ -10,25 +10,26 @@ from typing import TYPE_CHECKING
 import lazy_loader
 
 if TYPE_CHECKING:
-    from adapters.opponents.lineup import Lineup
+    from adapters.opponents.lineup import OpponentLineup
+    from adapters.opponents.parse import frozen, mixture
     from adapters.opponents.policy import PolicyOpponent
     from adapters.opponents.pool import OpponentPool
-    from adapters.opponents.protocol import Opponent, Source
+    from adapters.opponents.protocol import Lineup, Opponent, Source
     from adapters.opponents.simple import CallableOpponent, RandomOpponent
-    from adapters.opponents.specs import frozen, mixture
 
 __all__ = [
-    "CallableOpponent", "Lineup", "Opponent", "OpponentPool", "PolicyOpponent", "RandomOpponent", "Source", "frozen", "mixture",
+    "CallableOpponent", "Lineup", "Opponent", "OpponentLineup", "OpponentPool", "PolicyOpponent", "RandomOpponent", "Source",
+    "frozen", "mixture",
 ]  # fmt: skip
 
 __getattr__, __dir__, _ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "lineup": ["Lineup"],
+        "lineup": ["OpponentLineup"],
         "policy": ["PolicyOpponent"],
         "pool": ["OpponentPool"],
-        "protocol": ["Opponent", "Source"],
+        "protocol": ["Lineup", "Opponent", "Source"],
         "simple": ["CallableOpponent", "RandomOpponent"],
-        "specs": ["frozen", "mixture"],
+        "parse": ["frozen", "mixture"],
     },
 )

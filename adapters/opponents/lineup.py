@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, Literal, NamedTuple
 
-import gymnasium
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
-from adapters.games.game_batch import GameBatch, View, map_arrays
-from adapters.opponents.protocol import Opponent, Source
-from adapters.opponents.simple import within
-
-
-class _Player(NamedTuple):
-    """A distinct opponent and the games as it sees them."""
-
-    opponent: Opponent
-    view: View
-    uses_masks: bool
+from adapters.games.game_batch import GameBatch
+from adapters.opponents.protocol import Lineup, Opponent, Source
+from adapters.opponents.seated import SeatedPlayer
 
 
 class _Plan(NamedTuple):
@@ -32,7 +23,7 @@ class _Plan(NamedTuple):
     ready: list[int]  # the numbers of all that are kept while they sit nowhere, each once, in the order of seeding
 
 
-class Lineup:
+class OpponentLineup(Lineup):
     """The enemy seats of E games, filled by opponents.
 
     Opponents act in batches: all living seats of all games on which the same opponent object sits become one call of its
@@ -46,9 +37,6 @@ class Lineup:
             times.
         game_batch: the games.
 
-    Attributes:
-        seconds: how long `act` has taken so far, all calls together.
-
     Raises:
         ValueError: not one entry per enemy seat, or an opponent whose spaces these games cannot serve; the latter also by
             `restart`, if a source comes up with it then.
@@ -58,7 +46,7 @@ class Lineup:
         self.seconds = 0.0
         self._game_batch = game_batch
         self._games, self._seats, self._learners = game_batch.num_games, game_batch.seats, game_batch.num_learners
-        self._players: dict[int, _Player] = {}  # by the number that stands for it in the tables; only those still needed
+        self._players: dict[int, SeatedPlayer] = {}  # by the number that stands for it in the tables; only those still needed
         self._added = 0
         self._seeds: np.random.SeedSequence | None = None
         self._rng = np.random.default_rng()
@@ -66,32 +54,22 @@ class Lineup:
         self._table = self._drawn(self._plan, self._games, [])  # (E, N) who sits in the running games
 
     @property
+    @override
     def opponents(self) -> tuple[Opponent, ...]:
-        """Everyone who sits in a running game or is kept to sit down next, each once; of a pool, those who sit."""
         return tuple(player.opponent for player in self._players.values())
 
+    @override
     def act(self, actions: NDArray[Any], active: NDArray[np.bool_]) -> None:
-        """Fill in what the active enemy seats do in the present turn.
-
-        Args:
-            actions: (E, N, *action) as `GameBatch.step` takes them, written in place on active enemy seats only.
-            active: (E, N) seats that act, from the present `TimeStep`.
-        """
         started = time.perf_counter()
-        for number, (opponent, view, uses_masks) in self._players.items():
+        for number, player in self._players.items():
             slots = np.flatnonzero((self._table == number) & active)
-            if not len(slots):
-                continue
-            observations = map_arrays(partial(_rows, slots=slots), view.observations())
-            masks = view.action_masks() if uses_masks else None
-            chosen = opponent.act(observations, slots, None if masks is None else _rows(masks, slots))
-            _check_actions(opponent, chosen, len(slots))
-            games, seats = np.divmod(slots, self._seats)
-            actions[games, seats] = view.decode(chosen, games, seats)
+            if len(slots):
+                games, seats = np.divmod(slots, self._seats)
+                actions[games, seats] = player.act(slots)
         self.seconds += time.perf_counter() - started
 
+    @override
     def restart(self, games: NDArray[np.intp]) -> None:
-        """Seat the next opponents in these games, which have just restarted, and clear the state opponents keep of them."""
         if not len(games):
             return
         self._table[games] = -1
@@ -101,17 +79,8 @@ class Lineup:
         restarted[games] = True
         self._reset(restarted)
 
+    @override
     def set_opponents(self, seats: Sequence[Opponent | Source], when: Literal["restart", "now"] = "restart") -> None:
-        """Change who plays.
-
-        Args:
-            seats: an opponent or a source per enemy seat, as for the constructor.
-            when: "restart" leaves each running game its opponents until it restarts; "now" swaps them in the middle of
-                the game, clearing the state of those that are new on their seat.
-
-        Raises:
-            ValueError: as the constructor does; the line-up is then unchanged.
-        """
         if when not in ("restart", "now"):
             raise ValueError(f'when must be "restart" or "now", got {when!r}')
         plan = self._planned(seats)
@@ -121,12 +90,8 @@ class Lineup:
         self._plan = plan
         self._forget_unused()
 
+    @override
     def seed(self, sequence: np.random.SeedSequence) -> None:
-        """Reseed the draws and every opponent; those that come later get seeds from it as well.
-
-        Once all games have restarted everything depends on the sequence, on the opponents that were set and on what their
-        sources hold, and not on what was before.
-        """
         self._seeds = sequence
         self._rng = np.random.default_rng(sequence.spawn(1)[0])
         for number in self._plan.ready:
@@ -138,8 +103,8 @@ class Lineup:
         for source, _ in self._plan.sources:
             source.forget()
 
+    @override
     def names(self, game: int) -> tuple[str, ...]:
-        """Who sits on the enemy seats of a running game, in enemy-seat order."""
         return tuple(self._players[number].opponent.name for number in self._table[game, self._learners :].tolist())
 
     def _planned(self, seats: Sequence[Opponent | Source]) -> _Plan:
@@ -176,11 +141,11 @@ class Lineup:
     def _numbered(self, opponents: Sequence[Opponent]) -> list[int]:
         """The number of each opponent, which for new ones is a new one."""
         numbers = {id(player.opponent): number for number, player in self._players.items()}
-        added: dict[int, _Player] = {}
+        added: dict[int, SeatedPlayer] = {}
         for opponent in opponents:
             if id(opponent) not in numbers:
                 number = numbers[id(opponent)] = self._added + len(added)
-                added[number] = _Player(opponent, self._view(opponent), getattr(opponent, "uses_masks", False))
+                added[number] = SeatedPlayer(opponent, self._game_batch)
         self._added += len(added)
         self._players.update(added)
         if self._seeds is not None:
@@ -191,12 +156,6 @@ class Lineup:
     def _seated(self) -> list[Opponent]:
         """Everyone who sits in a running game."""
         return [self._players[number].opponent for number in sorted(_values(self._table)) if number >= 0]
-
-    def _view(self, opponent: Opponent) -> View:
-        try:
-            return self._game_batch.view(opponent.observation_space, opponent.action_space)
-        except ValueError as error:
-            raise ValueError(f"opponent {opponent.name!r} cannot play in these games: {error}") from error
 
     def _seed(self, opponent: Opponent, sequence: np.random.SeedSequence) -> None:
         opponent.seed(int(sequence.spawn(1)[0].generate_state(1)[0]))
@@ -218,24 +177,3 @@ class Lineup:
 def _values(array: NDArray[np.intp]) -> set[int]:
     """The different numbers in it; for arrays as small as these a set is faster than `np.unique`."""
     return set(array.ravel().tolist())
-
-
-def _rows(array: NDArray[Any], slots: NDArray[np.intp]) -> NDArray[Any]:
-    """(E, N, ...) -> (B, ...): a copy of the rows that the slots name."""
-    return array.reshape(-1, *array.shape[2:]).take(slots, axis=0)
-
-
-def _check_actions(opponent: Opponent, actions: Any, rows: int) -> None:
-    """Refuse what numpy would spread over other seats, round, or let out of the space."""
-    space = opponent.action_space
-    expected = (rows, *(space.shape or ()))
-    if not isinstance(actions, np.ndarray) or actions.shape != expected:
-        raise ValueError(
-            f"opponent {opponent.name!r} must return an array of actions of shape {expected}, got "
-            f"{getattr(actions, 'shape', type(actions).__name__)}"
-        )
-    if isinstance(space, gymnasium.spaces.Discrete) and not within(actions, space):
-        last = space.start + space.n - 1
-        raise ValueError(
-            f"opponent {opponent.name!r} must return integers from {space.start} to {last}, got {actions.tolist()}"
-        )

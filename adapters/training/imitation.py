@@ -23,8 +23,8 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 
-from adapters.games.game_batch import map_arrays
 from adapters.opponents.protocol import Opponent
+from adapters.opponents.seated import SeatedPlayer
 from adapters.vec_env.buffers import ActiveBuffer, ActiveRolloutBuffer, twin_of
 from adapters.vec_env.curry import CurryVecEnv
 
@@ -128,8 +128,7 @@ class _Lessons:
 
     def __init__(self, games: CurryVecEnv, teacher: Opponent) -> None:
         game_batch = games.game_batch
-        self._teacher, self._uses_masks = teacher, getattr(teacher, "uses_masks", False)
-        self._sight = game_batch.view(teacher.observation_space, teacher.action_space)
+        self._teacher = SeatedPlayer(teacher, game_batch)
         self._own = game_batch.view(game_batch.observation_space, game_batch.action_space)
         self._games, self._seats = np.divmod(np.arange(games.num_envs), game_batch.num_learners)  # of each row
         self._slots = self._games * game_batch.seats + self._seats
@@ -140,7 +139,7 @@ class _Lessons:
     def begin(self) -> None:
         """All games have started anew."""
         self._in_game[:] = True
-        self._teacher.reset(self._slots)
+        self._teacher.opponent.reset(self._slots)
 
     def advise(self, played: NDArray[Any]) -> NDArray[Any]:
         """(num_envs,) what the learner does now -> what the teacher would do.
@@ -149,10 +148,7 @@ class _Lessons:
         """
         rows = np.flatnonzero(self._in_game)
         games, seats = self._games[rows], self._seats[rows]
-        seen = map_arrays(lambda array: np.ascontiguousarray(array[games, seats]), self._sight.observations())
-        masks = self._sight.action_masks() if self._uses_masks else None
-        chosen = self._teacher.act(seen, self._slots[rows], None if masks is None else masks[games, seats])
-        chosen = self._sight.decode(chosen, games, seats)
+        chosen = self._teacher.act(self._slots[rows])
         said = np.stack([self._own.decode(np.full(len(rows), word), games, seats) for word in self._words]) == chosen
         advised = played.copy()
         advised[rows] = np.where(said.any(axis=0), said.argmax(axis=0), played[rows])
@@ -164,7 +160,7 @@ class _Lessons:
         restarted = np.flatnonzero(~self._in_game.any(axis=1))
         self._in_game[restarted] = True
         if len(restarted):
-            self._teacher.reset(self._slots[np.isin(self._games, restarted)])
+            self._teacher.opponent.reset(self._slots[np.isin(self._games, restarted)])
 
 
 def _environment(model: PPO) -> tuple[VecEnv, CurryVecEnv]:

@@ -26,8 +26,8 @@ from tqdm import tqdm
 from adapters.evaluation.evaluate import play_games, record_game
 from adapters.networks import policy_kwargs, snake_policy_kwargs
 from adapters.opponents.checkpoints import find_device
+from adapters.opponents.parse import mixture
 from adapters.opponents.pool import OpponentPool
-from adapters.opponents.specs import mixture
 from adapters.sb3 import make_sb3_env
 from adapters.training.imitation import Imitation, imitate
 from adapters.training.recipe import Recipe

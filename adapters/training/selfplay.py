@@ -12,8 +12,8 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.utils import set_random_seed
 from stable_baselines3.common.vec_env import VecNormalize
 
+from adapters.opponents.parse import parse_all
 from adapters.opponents.pool import Member, OpponentPool
-from adapters.opponents.specs import with_own_pool
 from adapters.ratings import Ratings
 from adapters.vec_env.curry import CurryVecEnv
 from adapters.vec_env.learner_env import LearnerGameBatch
@@ -130,7 +130,7 @@ class SelfPlayCallback(BaseCallback):
 
     def _on_training_start(self) -> None:
         self._env = _curried(self.training_env)
-        opponent = with_own_pool(self.opponent, self.pool)
+        opponent = parse_all(self.opponent, own_pool=self.pool)
         if self.pool.latest is not None and self.pool.latest.step > self.num_timesteps:
             raise ValueError(
                 f"the pool in {self.pool.folder} is of a learner of {self.pool.latest.step:,} steps, this one has learned "

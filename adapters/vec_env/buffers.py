@@ -76,7 +76,7 @@ class ActiveBuffer:
             )
             raise ValueError(
                 f"{type(self).__name__} needs the active mask of the VecEnv whose {num_envs} environments it stores, got "
-                f"{what}: pass `active` of the VecEnv that make_sb3_env returned, or let `learn` reset that VecEnv, which binds it"
+                f"{what}: pass `active` of the VecEnv of make_sb3_env, or let `learn` reset that VecEnv, which binds it"
             )
         if active.steps == self._added:
             raise ValueError(

@@ -17,8 +17,8 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
 from adapters.games.game_batch import GameBatch, Observations, TimeStep, map_arrays
-from adapters.opponents.lineup import Lineup
-from adapters.opponents.protocol import Opponent, Source
+from adapters.games.seating import row_seeds
+from adapters.opponents.protocol import Lineup, Opponent, Source
 from adapters.vec_env import stack_checks
 from adapters.vec_env.buffers import ActiveMask
 
@@ -53,6 +53,7 @@ class CurryVecEnv(VecEnv):
 
     Attributes:
         active: which rows acted in the last step.
+        time_step: of the running games, what all seats see next; None before the first reset.
         padded: whether rows may be padding, as with several learners.
 
     Raises:
@@ -72,7 +73,7 @@ class CurryVecEnv(VecEnv):
         self.game_batch = game_batch
         self.lineup = lineup
         self._resolve = resolve
-        self._time_step: TimeStep | None = None  # of the running games
+        self.time_step: TimeStep | None = None  # of the running games
         self._joint_actions: NDArray[Any] | None = None  # between step_async and step_wait
         self._lineup_seed: np.random.SeedSequence | None = None
         self._closed = False
@@ -104,7 +105,7 @@ class CurryVecEnv(VecEnv):
         self._lineup_seed = None
         self._reset_seeds()
         self._reset_options()
-        self._time_step, self._joint_actions = time_step, None
+        self.time_step, self._joint_actions = time_step, None
         self._returns[:] = 0.0
         self._lengths[:] = 0
         self._take_restarts(time_step)
@@ -114,7 +115,7 @@ class CurryVecEnv(VecEnv):
     def step_async(self, actions: NDArray[Any]) -> None:
         """Take the learner's actions (num_envs, *action) and let the line-up choose those of the enemy seats."""
         self._check_open()
-        if self._time_step is None:
+        if self.time_step is None:
             raise RuntimeError("no game has begun: call reset() before step()")
         if self._joint_actions is not None:
             raise RuntimeError("a step is under way already: call step_wait() before the next step_async()")
@@ -122,19 +123,19 @@ class CurryVecEnv(VecEnv):
         games, seats, learners = self.game_batch.num_games, self.game_batch.seats, self.game_batch.num_learners
         joint = np.zeros((games, seats, *own.shape[1:]), dtype=own.dtype)
         joint[:, :learners] = own.reshape(games, learners, *own.shape[1:])
-        self.lineup.act(joint, self._time_step.active)
+        self.lineup.act(joint, self.time_step.active)
         self._joint_actions = joint
 
     def step_wait(self) -> tuple[Observations, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         """Play the turn; observations (num_envs, *obs), rewards and dones (num_envs,), infos."""
         self._check_open()
-        before, joint = self._time_step, self._joint_actions
+        before, joint = self.time_step, self._joint_actions
         if before is None or joint is None:
             raise RuntimeError("no step is under way: call step_async() before step_wait()")
-        self._time_step = self._joint_actions = (
+        self.time_step = self._joint_actions = (
             None  # should the step fail, some games may have gone on: only a reset helps then
         )
-        time_step = self._time_step = self.game_batch.step(joint)
+        time_step = self.time_step = self.game_batch.step(joint)
         rewards = self._learner_rows(time_step.rewards)
         dones = self._learner_rows(time_step.terminated | time_step.truncated)
         self._returns += rewards
@@ -188,8 +189,8 @@ class CurryVecEnv(VecEnv):
             The seed of every environment's row of games (see `next_game`), the same for the learners of one game.
         """
         games, self._lineup_seed = np.random.SeedSequence(seed).spawn(2)
-        row_seeds = games.generate_state(self.game_batch.num_games, np.uint64).tolist()
-        self._seeds = [row_seed for row_seed in row_seeds for _ in range(self.game_batch.num_learners)]
+        seeds = row_seeds(games, self.game_batch.num_games)
+        self._seeds = [seed for seed in seeds for _ in range(self.game_batch.num_learners)]
         return list(self._seeds)
 
     def set_options(self, options: list[dict[str, Any]] | dict[str, Any] | None = None) -> None:
@@ -312,7 +313,7 @@ class CurryVecEnv(VecEnv):
     def _check_masks_offered(self) -> None:
         # Before the first reset it is not always known, and sb3-contrib asks then: discrete games get the benefit of the doubt.
         offered = isinstance(self.action_space, (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary))
-        if not offered or (self._time_step is not None and self._time_step.action_masks is None):
+        if not offered or (self.time_step is not None and self.time_step.action_masks is None):
             raise AttributeError("these games give no action masks")
 
     def _action_mask(self, env: int) -> NDArray[np.bool_]:
@@ -340,9 +341,9 @@ class CurryVecEnv(VecEnv):
 
     def _present_turn(self, call: str) -> TimeStep:
         self._check_open()
-        if self._time_step is None:
+        if self.time_step is None:
             raise RuntimeError(f"no game has begun: call reset() before {call}")
-        return self._time_step
+        return self.time_step
 
     def _check_open(self) -> None:
         if self._closed:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from adapters.games.common_spaces import OwnSpaces, OwnView, own_spaces
 from adapters.games.game_batch import GameBatch, Observations, TimeStep, View, map_arrays
-from adapters.opponents.lineup import Lineup
+from adapters.opponents.protocol import Lineup, Opponent, Source
 
 
 class LearnerGameBatch:
@@ -51,7 +52,7 @@ class LearnerGameBatch:
                 )
         self.observation_space, self.action_space = spaces
         self.other_spaces: Sequence[gymnasium.Space[Any]] = ()
-        self.render_mode = shared.render_mode
+        self.render_mode, self.snake_rules = shared.render_mode, shared.snake_rules
         self._view = shared.view(*spaces)
 
     def reset(self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]) -> TimeStep:
@@ -144,30 +145,34 @@ class _PortView:
 
 
 class SeatNames(Lineup):
-    """Everyone else in a port's games. They act where the shared games are stepped; here it is only known who they are.
+    """Everyone else in the games of one learner: only their names are known here, they act where the shared games are stepped.
 
     Args:
-        names: game -> who sits on the seats that are not the port's, in its seat order.
+        names: game -> who sits on the seats that are not the learner's, in its seat order.
     """
 
     def __init__(self, names: Callable[[int], Sequence[str]]) -> None:
         self.seconds = 0.0
         self._names = names
 
-    def act(self, actions: NDArray[Any], active: NDArray[np.bool_]) -> None:
-        """Nothing."""
-
-    def restart(self, games: NDArray[np.intp]) -> None:
-        """Nothing."""
-
-    def seed(self, sequence: np.random.SeedSequence) -> None:
-        """Nothing."""
-
-    def names(self, game: int) -> tuple[str, ...]:
-        """Who sits on the other seats of a running game."""
-        return tuple(self._names(game))
-
     @property
-    def opponents(self) -> tuple[Any, ...]:
-        """Nobody that could be changed from here."""
+    @override
+    def opponents(self) -> tuple[Opponent, ...]:
         return ()
+
+    @override
+    def act(self, actions: NDArray[Any], active: NDArray[np.bool_]) -> None: ...
+
+    @override
+    def restart(self, games: NDArray[np.intp]) -> None: ...
+
+    @override
+    def set_opponents(self, seats: Sequence[Opponent | Source], when: Literal["restart", "now"] = "restart") -> None:
+        raise ValueError("the opponents of one learner's games are those of its SharedGame: call set_opponent of that")
+
+    @override
+    def seed(self, sequence: np.random.SeedSequence) -> None: ...
+
+    @override
+    def names(self, game: int) -> tuple[str, ...]:
+        return tuple(self._names(game))

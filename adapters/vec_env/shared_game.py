@@ -17,10 +17,12 @@ from greenlet import getcurrent, greenlet
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from adapters.games.game_batch import GameBatch, TimeStep, map_arrays
+from adapters.games.game_batch import TimeStep
+from adapters.games.seating import row_seeds
 from adapters.opponents.policy import PolicyOpponent
-from adapters.sb3 import make_games
+from adapters.opponents.seated import SeatedPlayer
 from adapters.vec_env.buffers import activate
+from adapters.vec_env.build import make_curried_games
 from adapters.vec_env.curry import CurryVecEnv
 from adapters.vec_env.learner_env import LearnerGameBatch, SeatNames
 
@@ -52,29 +54,7 @@ class _Learner:
     model: BaseAlgorithm
     coroutine: greenlet
     request: Any = None  # what it waits with for the next turn; None before its first
-    frozen: _Frozen | None = None  # what plays on for it once it has learnt
-
-
-class _Frozen:
-    """A copy of a model that has learnt, which plays on. It remembers nothing of a game, or it could not have learnt here."""
-
-    def __init__(self, learner: _Learner, game_batch: GameBatch, stream: np.random.SeedSequence) -> None:
-        model, seen = learner.model, learner.port.observation_space
-        self._player = PolicyOpponent(model, shown=[seen], device=model.device)
-        self._player.seed(int(stream.generate_state(1)[0]))
-        self._view = game_batch.view(seen, learner.port.action_space)
-        self._seats, self._num_seats = learner.seats, game_batch.seats
-
-    def act(self, actions: NDArray[Any], active: NDArray[np.bool_]) -> None:
-        """Fill in what it does, as `Lineup.act` does."""
-        games, columns = np.nonzero(active[:, self._seats])
-        if not len(games):
-            return
-        seats = self._seats[columns]
-        observations = map_arrays(lambda array: array[games, seats], self._view.observations())
-        masks = self._view.action_masks() if self._player.uses_masks else None
-        chosen = self._player.act(observations, games * self._num_seats + seats, None if masks is None else masks[games, seats])
-        actions[games, seats] = self._view.decode(chosen, games, seats)
+    frozen: SeatedPlayer | None = None  # what plays on for it once it has learnt
 
 
 class SharedGame:
@@ -119,7 +99,7 @@ class SharedGame:
         self.learners = tuple(learners)
         self._seed = seed  # until the first reset
         self._streams = np.random.SeedSequence(seed)  # of the frozen learners
-        self._game_batch, self._lineup, self._resolve = make_games(
+        self._game_batch, self._lineup, self._resolve = make_curried_games(
             opponent,
             env=env,
             env_kwargs=env_kwargs,
@@ -243,7 +223,7 @@ class SharedGame:
                         # It goes on with the turn that it waits for, until it waits for the next one or is done.
                         learner.coroutine.switch(*([] if time_step is None else [time_step]))
                         if learner.coroutine.dead:
-                            learner.frozen = _Frozen(learner, self._game_batch, *self._streams.spawn(1))
+                            learner.frozen = self._frozen(learner)
                 waiting = [learner for learner in learners.values() if not learner.coroutine.dead]
                 if not waiting:
                     return
@@ -262,6 +242,14 @@ class SharedGame:
             raise
         finally:
             self._learning = {}
+
+    def _frozen(self, learner: _Learner) -> SeatedPlayer:
+        """A copy of a model that has learnt, which plays on; it keeps no state of a game, or it could not have learnt here."""
+        seen = learner.port.observation_space
+        player = PolicyOpponent(learner.model, shown=[seen], device=learner.model.device)
+        (stream,) = self._streams.spawn(1)
+        player.seed(int(stream.generate_state(1)[0]))
+        return SeatedPlayer(player, self._game_batch)
 
     def _submit(self, agents: tuple[str, ...], request: _Reset | NDArray[Any]) -> TimeStep:
         """What a port calls: the turn that comes of its request and those of the others."""
@@ -287,14 +275,14 @@ class SharedGame:
 
     def _reset(self, resets: list[_Reset]) -> TimeStep:
         seeds = [self._seed, *(reset.seeds[0] for reset in resets)]  # of a port's, one says it all: one number drew them
-        row_seeds: list[int | None] = [None] * self._game_batch.num_games
+        seeds_of_rows: list[int | None] = [None] * self._game_batch.num_games
         if any(seed is not None for seed in seeds):
             entropy = [number for at, seed in enumerate(seeds) if seed is not None for number in (at, seed)]
             rows, opponents, self._streams = np.random.SeedSequence(entropy).spawn(3)
-            row_seeds = rows.generate_state(self._game_batch.num_games, np.uint64).tolist()
+            seeds_of_rows = [*row_seeds(rows, self._game_batch.num_games)]
             self._lineup.seed(opponents)
         options = [dict(ChainMap(*of_game)) for of_game in zip(*(reset.options for reset in resets), strict=True)]
-        self._time_step = self._game_batch.reset(row_seeds, options)
+        self._time_step = self._game_batch.reset(seeds_of_rows, options)
         self._seed = None
         self._lineup.restart(np.arange(self._game_batch.num_games))
         return self._time_step
@@ -305,9 +293,11 @@ class SharedGame:
         joint = np.zeros((self._game_batch.num_games, self._game_batch.seats, *some.shape[2:]), some.dtype)
         for seats, chosen in actions:
             joint[:, seats] = chosen
+        slots = np.arange(before.active.size).reshape(before.active.shape)
         for learner in self._learning.values():
-            if learner.frozen is not None:
-                learner.frozen.act(joint, before.active)
+            acting = slots[:, learner.seats][before.active[:, learner.seats]]
+            if learner.frozen is not None and len(acting):
+                joint[np.divmod(acting, self._game_batch.seats)] = learner.frozen.act(acting)
         self._lineup.act(joint, before.active)
         self._time_step = self._game_batch.step(joint)
         self._lineup.restart(np.flatnonzero(self._time_step.restarted))

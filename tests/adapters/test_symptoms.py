@@ -81,7 +81,7 @@ from tests.support.scripted_env import SCRIPTS, ScriptedEnv
 
 torch.set_num_threads(1)
 
-PLACES = re.findall(r"(test_\w+\.py)::(\w+)", __doc__)
+PLACES = re.findall(r"([\w/]*test_\w+\.py)::(\w+)", __doc__)
 
 
 @pytest.mark.parametrize(("file", "test"), PLACES, ids=[f"{file}-{test}" for file, test in PLACES])

@@ -17,7 +17,6 @@ class Games:
     class View:
         def __init__(self, games):
             self.games = games
-            self.decoded = []
 
         def observations(self):
             return self.games.array
@@ -26,7 +25,7 @@ class Games:
             return self.games.masks
 
         def decode(self, actions, games, seats):
-            self.decoded.append((games.copy(), seats.copy()))
+            self.games.decoded.append((games.copy(), seats.copy()))
             return actions + 1000
 
     def __init__(self, num_games=4, seats=4, num_learners=1):
@@ -34,6 +33,8 @@ class Games:
         self.array = np.stack(np.indices((num_games, seats)), axis=-1).astype(np.float64)
         self.masks = np.ones((num_games, seats, 3), np.int8)
         self.masks[..., 1] = 0
+
+        self.decoded = []  # games and seats of each call of `decode`
 
     def view(self, observation_space, action_space):
         if (observation_space, action_space) != (OBSERVATIONS, ACTIONS):

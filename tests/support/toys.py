@@ -14,6 +14,8 @@ from gymnasium import spaces
 from stable_baselines3 import A2C, DDPG, DQN, PPO, SAC, TD3
 
 from adapters.networks import policy_kwargs
+from adapters.opponents.parse import by_seat
+from adapters.opponents.resolver import Resolver
 from adapters.opponents.simple import RandomOpponent
 
 torch.set_num_threads(1)
@@ -107,4 +109,15 @@ def make_bot(name: str) -> RandomOpponent:
 
 
 WORLD: dict[str, Any] = {"observation_space": VECTOR, "action_space": FOUR, "make_bot": make_bot, "device": "cpu"}
-"""The settings of `resolve`."""
+"""The settings of a `Resolver`."""
+
+
+def resolve(word: Any, **world: Any) -> Any:
+    """The opponent that a word means."""
+    return Resolver(**world).make(word)
+
+
+def resolve_seats(words: Any, *, enemy_agents: Any = None, num_enemies: int, **world: Any) -> list[Any]:
+    """The opponents on the enemy seats."""
+    resolver = Resolver(**world)
+    return [resolver.make(word) for word in by_seat(words, enemy_agents, num_enemies)]

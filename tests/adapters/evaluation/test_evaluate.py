@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from adapters.evaluation.evaluate import Results, play_games, record_game
 from adapters.games.native import NativeGameBatch
+from snake_pz import snake_v0
 from snake_pz.replay import Replay
+from tests.support.staying_env import Staying, stay
 
 
 def test_wins_are_shared_by_those_who_tie() -> None:
@@ -101,3 +104,27 @@ def test_checkpoints_are_called_by_their_files_name(tmp_path: Path) -> None:
     env.close()
     replay = record_game([tmp_path / "champion.zip", "random"], env_kwargs={"num_snakes": 2})
     assert sorted(replay.names) == ["champion", "random"]
+
+
+@pytest.mark.parametrize("env", ["snake_v0", snake_v0.parallel_env])
+def test_the_snake_is_the_snake_by_whatever_name(env: Any) -> None:
+    here, there = (play_games(["greedy"] * 4, games=6, env=game) for game in (None, env))
+    assert np.array_equal(here.ranks, there.ranks)
+    assert np.array_equal(here.lengths, there.lengths)
+
+
+def test_workers_play_the_snake_too() -> None:
+    rules = {"width": 7, "height": 7, "num_snakes": 2}
+    here, there = (play_games(["greedy", "random"], games=8, env_kwargs=rules, num_workers=n) for n in (1, 2))
+    assert np.array_equal(here.ranks, there.ranks)
+    assert here.win_rates[0] > 0.5
+
+
+def test_games_of_any_environment() -> None:
+    """More games than rows; who stays longer is placed above, wherever it sits."""
+
+    results = play_games([stay(2), stay(5), stay(5)], games=40, env=Staying, env_kwargs={"agents": 3})
+    assert results.lengths is None
+    assert results.ranks.tolist() == [[3, 1, 1]] * 40
+    assert results.win_rates.tolist() == [0, 0.5, 0.5]
+    assert results.turns.tolist() == [5] * 40

@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gymnasium import spaces
-from pettingzoo import ParallelEnv
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -24,55 +22,12 @@ from adapters import frozen, make_sb3_env, mixture
 from adapters.command.main import app
 from adapters.evaluation.standings import Played, Standings
 from adapters.evaluation.tournament import draw_line_ups, tournament
+from adapters.opponents.parse import parse, players
 from adapters.opponents.pool import OpponentPool
+from snake_pz import snake_v0
 from snake_pz.replay import Replay
 from tests.support.scripted_env import SCRIPTS, ScriptedEnv
-
-
-class Staying(ParallelEnv[str, Any, Any]):
-    """An agent sees how many turns were played and stays as long as its action is 1; leaving pays 1, minus 1/8 per turn."""
-
-    metadata = {"name": "staying_v0"}  # noqa: RUF012
-    render_mode = None
-
-    def __init__(self, agents: int = 3, says_rank: bool = False) -> None:
-        self.possible_agents = [f"agent_{i}" for i in range(agents)]
-        self.agents: list[str] = []
-        self.says_rank = says_rank
-
-    def observation_space(self, agent: str) -> spaces.Space[Any]:
-        return spaces.Box(0, np.inf, (1,), np.float32)
-
-    def action_space(self, agent: str) -> spaces.Space[Any]:
-        return spaces.Discrete(2)
-
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
-        self.agents, self.turn = list(self.possible_agents), 0
-        return self._seen(), {agent: {} for agent in self.agents}
-
-    def step(self, actions: dict[str, Any]) -> tuple[Any, Any, Any, Any, Any]:
-        self.turn += 1
-        left = {agent: action == 0 for agent, action in actions.items()}
-        result = (
-            self._seen(),
-            {agent: 1.0 * left[agent] - self.turn / 8 for agent in actions},
-            left,
-            dict.fromkeys(actions, self.turn == 20),
-            {agent: {"rank": self.turn} if self.says_rank else {} for agent in actions},  # early leavers are the best
-        )
-        self.agents = [agent for agent in self.agents if not left[agent] and self.turn < 20]
-        return result
-
-    def _seen(self) -> dict[str, Any]:
-        return {agent: np.array([self.turn], np.float32) for agent in self.agents}
-
-
-def stay(turns: int) -> Any:
-    def player(observations: Any) -> Any:
-        return (observations[:, 0] + 1 < turns).astype(np.int64)
-
-    player.__name__ = f"stays_{turns}"
-    return player
+from tests.support.staying_env import Staying, stay
 
 
 def straight(observations: Any) -> Any:
@@ -406,6 +361,11 @@ def test_workers_play_the_same_games() -> None:
     assert here == there
 
 
+@pytest.mark.parametrize("env", ["snake_v0", snake_v0.parallel_env])
+def test_the_snake_is_the_snake_by_whatever_name(env: Any) -> None:
+    assert tournament(["greedy", "random"], games=6, env=env).as_json() == tournament(["greedy", "random"], games=6).as_json()
+
+
 # What is refused, and the command
 
 
@@ -420,7 +380,7 @@ def test_workers_play_the_same_games() -> None:
         (["greedy", "random"], {"env_kwargs": {"num_snakes": 1}}, "at least two seats, got 1"),
         (["random", stay(2)], {"env": Staying, "env_kwargs": {"agents": 1}}, "at least two seats, got 1"),
         (["greedy", "random"], {"placement": "beauty"}, "placement must be"),
-        (["greedy", "random"], {"num_workers": 2}, "without workers"),
+        (["greedy", "random"], {"num_workers": 2, "replays": "folder"}, "without workers"),
         (["greedy", "random"], {"env": Staying, "replays": "folder"}, "replays are of the snake"),
         (["greedy", "random"], {"env": Staying}, "the only bot that plays any environment"),
     ],
@@ -434,9 +394,10 @@ def test_settings_reach_all_members_of_a_pool_but_bots(tmp_path: Path) -> None:
     pool = OpponentPool(tmp_path)
     pool.add_bot("greedy")
     pool.add_bot("champion")
-    assert adapters.evaluation.tournament._members(frozen(pool, deterministic=True)) == [
-        "greedy",
-        frozen("champion", deterministic=True),
+    assert players([frozen(pool, deterministic=True), "random"]) == [
+        parse("greedy"),
+        parse(frozen("champion", deterministic=True)),
+        parse("random"),
     ]
 
 

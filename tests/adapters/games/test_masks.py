@@ -27,16 +27,16 @@ def watch(env):
         count(actions, env.action_masks())
         step(actions)
 
-    for number, player in env.lineup._players.items():
-        if player.uses_masks:
-            acts[number] = player.opponent.act
+    for number, opponent in enumerate(env.lineup.opponents):
+        if getattr(opponent, "uses_masks", False):
+            acts[number] = opponent.act
 
             def act(observations, slots, masks, number=number):
                 actions = acts[number](observations, slots, masks)
                 count(actions, masks)
                 return actions
 
-            player.opponent.act = act
+            opponent.act = act
     env.step_async = checked_step
     return counted
 
@@ -81,7 +81,7 @@ def test_contract_14_nobody_moves_against_the_masks_of_any_environment(masks, tm
     model.save(tmp_path / "maskable.zip")
     assert env.get_attr("illegal_moves") == [0, 0, 0]
     env = make(["random", tmp_path / "maskable.zip", model])
-    assert all(player.uses_masks for player in env.lineup._players.values())
+    assert all(opponent.uses_masks for opponent in env.lineup.opponents)
     model.set_env(env)
     model.learn(96)
     assert env.get_attr("illegal_moves") == [0, 0, 0]
@@ -96,15 +96,15 @@ def test_contract_14_nobody_moves_against_the_masks_of_any_environment(masks, tm
 
 def test_the_snakes_random_bot_stays_uniform():
     env = make_sb3_env("random", env_kwargs=RULES)
-    (player,) = env.lineup._players.values()
-    assert isinstance(player.opponent, bots.Bot)
-    assert not player.uses_masks
+    (opponent,) = env.lineup.opponents
+    assert isinstance(opponent, bots.Bot)
+    assert not getattr(opponent, "uses_masks", False)
 
 
 def test_random_elsewhere_uses_masks_where_there_are_any():
     env = make_sb3_env("random", env=ScriptedEnv, num_games=2)
-    (player,) = env.lineup._players.values()
-    assert isinstance(player.opponent, RandomOpponent)
+    (opponent,) = env.lineup.opponents
+    assert isinstance(opponent, RandomOpponent)
     env.reset()
     moves: set[int] = set()
     for _ in range(10):

@@ -10,7 +10,7 @@ from gymnasium import spaces
 
 from adapters.games.game_batch import TimeStep
 from adapters.games.native import NativeGameBatch
-from adapters.opponents.lineup import Lineup
+from adapters.opponents.lineup import OpponentLineup
 from snake_pz import Rules, make_bot, snake_v0
 from snake_pz.core.actions import action_space
 from snake_pz.core.observations import OBSERVATIONS, observation_space
@@ -87,7 +87,7 @@ def test_named_learners_keep_their_snake() -> None:
 
 
 def _play(game_batch: NativeGameBatch, turns: int) -> list[TimeStep]:
-    lineup = Lineup([make_bot("greedy", RULES)] * (game_batch.seats - game_batch.num_learners), game_batch)
+    lineup = OpponentLineup([make_bot("greedy", RULES)] * (game_batch.seats - game_batch.num_learners), game_batch)
     lineup.seed(np.random.SeedSequence(0))
     time_step = _start(game_batch)
     lineup.restart(np.arange(game_batch.num_games))

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from adapters import frozen, make_sb3_env
 from adapters.command.main import app
 from adapters.evaluation.evaluate import play_games
-from adapters.opponents.specs import CHAMPION
+from adapters.opponents.parse import CHAMPION
 from snake_pz import Rules
 
 torch.set_num_threads(1)

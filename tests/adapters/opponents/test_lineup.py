@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from adapters.opponents.lineup import Lineup
-from adapters.opponents.specs import Mixture
+from adapters.opponents.lineup import OpponentLineup
+from adapters.opponents.mixture_source import MixtureSource
 from tests.support.array_games import Games, MaskedScribe, Scribe, play
 
 
 def test_one_opponent_everywhere_is_one_call():
     games, scribe = Games(), Scribe(5)
-    actions = play(Lineup([scribe] * 3, games), games)
+    actions = play(OpponentLineup([scribe] * 3, games), games)
     assert len(scribe.calls) == 1
     observations, slots, _ = scribe.calls[0]
     assert observations.shape == (12, 2)
@@ -26,7 +26,7 @@ def test_one_opponent_everywhere_is_one_call():
 def test_the_games_observations_are_not_handed_out_to_be_written_on():
     games = Games()
     before = games.array.copy()
-    play(Lineup([Scribe(5)] * 3, games), games)
+    play(OpponentLineup([Scribe(5)] * 3, games), games)
     np.testing.assert_array_equal(games.array, before)
 
 
@@ -36,7 +36,7 @@ def test_dict_observations_are_dicts_of_rows():
     games.array = {"where": numbers, "what": numbers[..., :1] * 10}
     a.act = lambda observations, slots, masks: a.calls.append(observations) or np.full(len(slots), 1)
     b.act = lambda observations, slots, masks: np.full(len(slots), 2)
-    actions = play(Lineup([a, b, a], games), games)
+    actions = play(OpponentLineup([a, b, a], games), games)
     np.testing.assert_array_equal(a.calls[0]["where"], [[g, s] for g in range(4) for s in (1, 3)])
     np.testing.assert_array_equal(a.calls[0]["what"], [[10 * g] for g in range(4) for s in (1, 3)])
     np.testing.assert_array_equal(actions[:, 1:], np.tile([1001, 1002, 1001], (4, 1)))
@@ -44,7 +44,7 @@ def test_dict_observations_are_dicts_of_rows():
 
 def test_distinct_opponents_act_once_each_on_their_own_seats():
     games, a, b = Games(), Scribe(1), Scribe(2)
-    actions = play(Lineup([a, b, a], games), games)
+    actions = play(OpponentLineup([a, b, a], games), games)
     assert len(a.calls) == len(b.calls) == 1
     assert a.calls[0][1].dtype == np.intp
     np.testing.assert_array_equal(actions, np.tile([-7, 1001, 1002, 1001], (4, 1)))
@@ -53,7 +53,7 @@ def test_distinct_opponents_act_once_each_on_their_own_seats():
 def test_seats_that_are_not_active_are_skipped_and_left_as_they_are():
     games, a, b = Games(), Scribe(1), Scribe(2)
     active = np.array([[1, 1, 0, 1], [1, 0, 0, 0], [0, 1, 0, 0], [1, 0, 0, 0]], bool)
-    actions = play(Lineup([a, b, a], games), games, active)
+    actions = play(OpponentLineup([a, b, a], games), games, active)
     np.testing.assert_array_equal(a.calls[0][1], [1, 3, 9])
     assert b.calls == []  # nobody to act for: no call at all
     np.testing.assert_array_equal(actions != -7, active & [False, True, True, True])
@@ -61,9 +61,9 @@ def test_seats_that_are_not_active_are_skipped_and_left_as_they_are():
 
 def test_actions_are_decoded_by_the_view_with_their_games_and_seats():
     games = Games(num_games=2)
-    lineup = Lineup([Scribe(1)] * 3, games)
+    lineup = OpponentLineup([Scribe(1)] * 3, games)
     play(lineup, games)
-    ((decoded_games, decoded_seats),) = next(iter(lineup._players.values())).view.decoded
+    ((decoded_games, decoded_seats),) = games.decoded
     np.testing.assert_array_equal(decoded_games, [0, 0, 0, 1, 1, 1])
     np.testing.assert_array_equal(decoded_seats, [1, 2, 3, 1, 2, 3])
 
@@ -74,7 +74,7 @@ def test_actions_with_a_shape_are_written_whole():
             return np.stack([slots, -slots], axis=1)
 
     games, moves = Games(num_games=2, seats=2), Moves(0)
-    lineup = Lineup([moves], games)
+    lineup = OpponentLineup([moves], games)
     moves.action_space = spaces.MultiDiscrete([4, 4])
     actions = np.zeros((2, 2, 2), int)
     lineup.act(actions, np.ones((2, 2), bool))
@@ -91,7 +91,7 @@ def test_what_an_opponent_returns_is_checked_and_it_is_named(wrong):
             return wrong
 
     games, opponent = Games(num_games=1, seats=2), Wrong(0)
-    lineup = Lineup([opponent], games)
+    lineup = OpponentLineup([opponent], games)
     opponent.name, opponent.action_space = "the wrong one", spaces.Discrete(4)
     with pytest.raises(ValueError, match="opponent 'the wrong one' must return"):
         lineup.act(np.zeros((1, 2), int), np.ones((1, 2), bool))
@@ -103,7 +103,7 @@ def test_integers_are_counted_from_the_start_of_the_space():
             return np.array([self.number])
 
     games, opponent = Games(num_games=1, seats=2), Above(12)
-    lineup = Lineup([opponent], games)
+    lineup = OpponentLineup([opponent], games)
     opponent.action_space = spaces.Discrete(3, start=10)
     assert play(lineup, games).tolist() == [[-7, 1012]]
     opponent.number = 2
@@ -113,7 +113,7 @@ def test_integers_are_counted_from_the_start_of_the_space():
 
 def test_the_seconds_that_opponents_take_are_counted(monkeypatch):
     games, scribe = Games(), Scribe(1)
-    lineup = Lineup([scribe] * 3, games)
+    lineup = OpponentLineup([scribe] * 3, games)
     assert lineup.seconds == 0
     clock = iter([10.0, 10.5, 20.0, 22.0])
     monkeypatch.setattr("adapters.opponents.lineup.time.perf_counter", lambda: next(clock))
@@ -125,17 +125,17 @@ def test_the_seconds_that_opponents_take_are_counted(monkeypatch):
 def test_masks_go_to_opponents_that_use_them():
     games, plain, masked = Games(), Scribe(1), MaskedScribe(2)
     games.masks[2, 2] = 7
-    play(Lineup([plain, masked, plain], games), games)
+    play(OpponentLineup([plain, masked, plain], games), games)
     assert plain.calls[0][2] is None
     np.testing.assert_array_equal(masked.calls[0][2], [[1, 0, 1], [1, 0, 1], [7, 7, 7], [1, 0, 1]])
     games.masks = None
-    play(Lineup([plain, masked, plain], games), games)
+    play(OpponentLineup([plain, masked, plain], games), games)
     assert masked.calls[1][2] is None
 
 
 def test_restart_resets_the_opponents_of_those_games_only():
     games, a, b = Games(), Scribe(1), Scribe(2)
-    lineup = Lineup([a, b, a], games)
+    lineup = OpponentLineup([a, b, a], games)
     lineup.restart(np.array([], np.intp))
     lineup.restart(np.array([1, 3]))
     assert a.resets == [[5, 7, 13, 15]]
@@ -144,7 +144,7 @@ def test_restart_resets_the_opponents_of_those_games_only():
 
 def test_a_swap_at_restart_waits_for_each_game():
     games, old, new = Games(num_games=3), Scribe(1), Scribe(2)
-    lineup = Lineup([old] * 3, games)
+    lineup = OpponentLineup([old] * 3, games)
     lineup.set_opponents([new, old, new], "restart")
     np.testing.assert_array_equal(play(lineup, games)[:, 1:], 1001)
     assert new.resets == []
@@ -160,7 +160,7 @@ def test_a_swap_at_restart_waits_for_each_game():
 
 def test_a_swap_now_changes_running_games_and_resets_only_newcomers():
     games, old, new = Games(num_games=2), Scribe(1), Scribe(2)
-    lineup = Lineup([old] * 3, games)
+    lineup = OpponentLineup([old] * 3, games)
     lineup.set_opponents([new, old, new], "now")
     np.testing.assert_array_equal(play(lineup, games)[:, 1:], np.tile([1002, 1001, 1002], (2, 1)))
     assert new.resets == [[1, 3, 5, 7]]
@@ -169,7 +169,7 @@ def test_a_swap_now_changes_running_games_and_resets_only_newcomers():
 
 def test_a_second_swap_before_the_restart_replaces_the_first():
     games, first, second, third = Games(num_games=1), Scribe(1), Scribe(2), Scribe(3)
-    lineup = Lineup([first] * 3, games)
+    lineup = OpponentLineup([first] * 3, games)
     lineup.set_opponents([second] * 3)
     lineup.set_opponents([third] * 3)
     lineup.restart(np.array([0]))
@@ -180,7 +180,7 @@ def test_a_second_swap_before_the_restart_replaces_the_first():
 def test_opponents_that_sit_nowhere_are_let_go():
     games = Games(num_games=2)
     old = Scribe(1)
-    lineup = Lineup([old] * 3, games)
+    lineup = OpponentLineup([old] * 3, games)
     gone = weakref.ref(old)
     del old
     lineup.set_opponents([Scribe(2)] * 3, "restart")
@@ -194,7 +194,7 @@ def test_opponents_that_sit_nowhere_are_let_go():
 
 def test_a_bad_swap_changes_nothing():
     games, old = Games(), Scribe(1)
-    lineup = Lineup([old] * 3, games)
+    lineup = OpponentLineup([old] * 3, games)
     alien = Scribe(2, "alien.zip")
     alien.observation_space = spaces.Box(0, 1, (9,), np.float32)
     with pytest.raises(ValueError, match=r"opponent 'alien.zip' cannot play in these games: these games show Box"):
@@ -204,13 +204,13 @@ def test_a_bad_swap_changes_nothing():
     with pytest.raises(ValueError, match="when must be"):
         lineup.set_opponents([Scribe(3)] * 3, "later")
     np.testing.assert_array_equal(play(lineup, games)[:, 1:], 1001)
-    assert len(lineup._players) == 1
+    assert len(lineup.opponents) == 1
 
 
 def test_seeds_are_fixed_by_the_sequence_and_reach_later_opponents():
     def seeds(entropy):
         games, a, b, c = Games(), Scribe(1), Scribe(2), Scribe(3)
-        lineup = Lineup([a, b, a], games)
+        lineup = OpponentLineup([a, b, a], games)
         assert a.seeds == []  # fresh entropy until somebody asks
         lineup.seed(np.random.SeedSequence(entropy))
         lineup.set_opponents([c, b, c])
@@ -225,9 +225,9 @@ def test_seeds_are_fixed_by_the_sequence_and_reach_later_opponents():
 
 def test_a_seed_depends_on_who_plays_next_and_not_on_who_leaves():
     fresh = Scribe(2)
-    Lineup([fresh] * 3, Games()).seed(np.random.SeedSequence(1))
+    OpponentLineup([fresh] * 3, Games()).seed(np.random.SeedSequence(1))
     games, old, new = Games(), Scribe(1), Scribe(2)
-    lineup = Lineup([old] * 3, games)
+    lineup = OpponentLineup([old] * 3, games)
     lineup.set_opponents([new] * 3, "restart")
     lineup.seed(np.random.SeedSequence(1))
     assert new.seeds == fresh.seeds
@@ -256,7 +256,7 @@ class Deck:
 def test_a_source_is_told_who_sits_where_games_go_on():
     a, b, c, fixed = Scribe(1), Scribe(2), Scribe(3), Scribe(9)
     games, deck, other = Games(num_games=2), Deck(a, b, c), Deck(b)
-    lineup = Lineup([deck, fixed, deck], games)
+    lineup = OpponentLineup([deck, fixed, deck], games)
     assert deck.told == [(2, 2, [])]  # both its seats together, in games of which none goes on
     assert lineup.names(0) == ("scribe1", "scribe9", "scribe1")
     lineup.restart(np.array([0]))
@@ -272,14 +272,14 @@ def test_a_source_is_told_who_sits_where_games_go_on():
 
 def test_sources_in_a_mixture_are_told_of_each_other():
     one, other = Deck(Scribe(1)), Deck(Scribe(2))
-    Lineup([Mixture((one, other), (0.5, 0.5), "seat")] * 3, Games(num_games=50))
+    OpponentLineup([MixtureSource((one, other), (0.5, 0.5), "seat")] * 3, Games(num_games=50))
     assert one.told[0][2] == []
     assert other.told[0][2] == [1]
 
 
 def test_who_comes_back_starts_anew_and_who_stays_does_not():
     a, b = Scribe(1), Scribe(2)
-    lineup = Lineup([Deck(a, b)] * 3, Games(num_games=2))
+    lineup = OpponentLineup([Deck(a, b)] * 3, Games(num_games=2))
     lineup.seed(np.random.SeedSequence(1))
     lineup.restart(np.arange(2))
     a.seeds.clear()
@@ -293,7 +293,7 @@ def test_who_comes_back_starts_anew_and_who_stays_does_not():
 def test_a_source_that_comes_up_with_a_misfit_is_told_so():
     alien = Scribe(2, "alien.zip")
     alien.observation_space = spaces.Box(0, 1, (9,), np.float32)
-    lineup = Lineup([Scribe(1)] * 3, Games())
+    lineup = OpponentLineup([Scribe(1)] * 3, Games())
     with pytest.raises(ValueError, match=r"opponent 'alien.zip' cannot play in these games"):
         lineup.set_opponents([Deck(alien)] * 3, "now")
     assert lineup.names(0) == ("scribe1",) * 3
@@ -314,17 +314,17 @@ def history(lineup, games, swaps):
 def test_after_seeding_nothing_depends_on_what_was_before(kind):
     def entries(scribes):
         a, b, c, d = scribes
-        mixed, deck = Mixture((a, b), (0.3, 0.7), "seat"), Deck(c, a, b)
+        mixed, deck = MixtureSource((a, b), (0.3, 0.7), "seat"), Deck(c, a, b)
         return {
             "fixed": [a, b, a],
             "mixture": [mixed, c, mixed],
             "source": [deck, deck, d],
-            "source in a mixture": [mixed, Mixture((deck, d), (0.5, 0.5), "game"), d],
+            "source in a mixture": [mixed, MixtureSource((deck, d), (0.5, 0.5), "game"), d],
         }[kind]
 
     def continued(used):
         scribes, games = [Scribe(number) for number in range(1, 5)], Games(num_games=5)
-        lineup = Lineup(entries(scribes), games)
+        lineup = OpponentLineup(entries(scribes), games)
         if used:
             strangers = [Scribe(7), Scribe(8)]
             history(lineup, games, [[strangers[0]] * 3, entries(scribes), [scribes[3], *strangers], entries(scribes)])
@@ -344,7 +344,7 @@ def test_after_seeding_nothing_depends_on_what_was_before(kind):
 
 def test_no_enemy_seats_is_a_line_up_too():
     games = Games(num_learners=4)
-    lineup = Lineup([], games)
+    lineup = OpponentLineup([], games)
     lineup.restart(np.array([0]))
     lineup.seed(np.random.SeedSequence(0))
     np.testing.assert_array_equal(play(lineup, games), -7)

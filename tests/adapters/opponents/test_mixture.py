@@ -6,8 +6,8 @@ from stable_baselines3 import PPO
 
 from adapters import frozen, make_sb3_env, mixture
 from adapters.evaluation.evaluate import play_games
-from adapters.opponents.lineup import Lineup
-from adapters.opponents.specs import Mixture
+from adapters.opponents.lineup import OpponentLineup
+from adapters.opponents.mixture_source import MixtureSource
 from tests.support.array_games import Games, Scribe, play
 from tests.support.scripted_env import SCRIPTS, ScriptedEnv
 
@@ -15,26 +15,31 @@ ALL = np.arange(3000)
 
 
 def lineup(entries, num_games=3000, seed=0):
-    made = Lineup(entries, Games(num_games))
+    made = OpponentLineup(entries, games := Games(num_games))
+    made.games = games
     made.seed(np.random.SeedSequence(seed))
     made.restart(np.arange(num_games))
     return made
 
 
+def act(made):
+    return play(made, made.games)
+
+
 def mixed(*members, shares=(0.25, 0.75), per="game"):
-    return Mixture(members, shares, per)
+    return MixtureSource(members, shares, per)
 
 
 def test_per_game_one_opponent_takes_all_seats_of_the_mixture():
     one = mixed(Scribe(1), Scribe(2))
-    table = play(made := lineup([one] * 3), made._game_batch)[:, 1:] - 1000
+    table = act(lineup([one] * 3))[:, 1:] - 1000
     assert (table == table[:, :1]).all()
     assert (table[:, 0] == 2).mean() == pytest.approx(0.75, abs=0.03)
 
 
 def test_per_seat_every_seat_draws_for_itself():
     one = mixed(Scribe(1), Scribe(2), per="seat")
-    table = play(made := lineup([one] * 3), made._game_batch)[:, 1:] - 1000
+    table = act(lineup([one] * 3))[:, 1:] - 1000
     np.testing.assert_allclose((table == 2).mean(axis=0), 0.75, atol=0.03)
     pairs = (table[:, 0] == 2) & (table[:, 1] == 2)
     assert pairs.mean() == pytest.approx(0.75**2, abs=0.03)
@@ -43,19 +48,19 @@ def test_per_seat_every_seat_draws_for_itself():
 def test_mixtures_and_single_opponents_side_by_side():
     fixed, a, b = Scribe(1), Scribe(2), Scribe(3)
     together = mixed(a, b, shares=(0.5, 0.5))
-    table = play(made := lineup([together, fixed, together]), made._game_batch)[:, 1:] - 1000
+    table = act(lineup([together, fixed, together]))[:, 1:] - 1000
     assert (table[:, 1] == 1).all()
     assert (table[:, 0] == table[:, 2]).all()
     assert {*table[:, 0].tolist()} == {2, 3}
     apart = [mixed(a, b, shares=(0.5, 0.5)), fixed, mixed(a, b, shares=(0.5, 0.5))]
-    table = play(made := lineup(apart), made._game_batch)[:, 1:]
+    table = act(lineup(apart))[:, 1:]
     assert (table[:, 0] == table[:, 2]).mean() == pytest.approx(0.5, abs=0.03)
 
 
 def test_each_opponent_acts_once_for_all_games_and_seats():
     a, b, c = Scribe(1), Scribe(2), Scribe(3)
     made = lineup([mixed(a, b, per="seat"), c, mixed(c, a, per="seat")], num_games=50)
-    play(made, made._game_batch)
+    act(made)
     assert [len(scribe.calls) for scribe in (a, b, c)] == [1, 1, 1]
     assert sorted(slot for scribe in (a, b, c) for slot in scribe.calls[0][1]) == [s for s in range(200) if s % 4]
 
@@ -63,12 +68,12 @@ def test_each_opponent_acts_once_for_all_games_and_seats():
 def test_draws_change_at_restart_and_only_then():
     a, b = Scribe(1), Scribe(2)
     made = lineup([mixed(a, b, per="seat")] * 3, num_games=200)
-    before = play(made, made._game_batch)
-    np.testing.assert_array_equal(play(made, made._game_batch), before)
+    before = act(made)
+    np.testing.assert_array_equal(act(made), before)
     a.resets.clear()
     b.resets.clear()
     made.restart(np.arange(50))
-    after = play(made, made._game_batch)
+    after = act(made)
     np.testing.assert_array_equal(after[50:], before[50:])
     assert (after[:50] != before[:50]).any(axis=1).mean() > 0.5
     where = {1: a, 2: b}
@@ -80,7 +85,7 @@ def test_draws_follow_the_seed():
     def table(seed):
         made = lineup([mixed(Scribe(1), Scribe(2), per="seat")] * 3, num_games=30, seed=seed)
         made.restart(np.array([3, 4, 5]))
-        return play(made, made._game_batch)
+        return act(made)
 
     np.testing.assert_array_equal(table(1), table(1))
     assert not np.array_equal(table(1), table(2))
@@ -90,15 +95,15 @@ def test_a_swap_to_a_mixture_waits_for_each_game_or_comes_now():
     old, a, b = Scribe(9), Scribe(1), Scribe(2)
     made = lineup([old] * 3, num_games=100)
     made.set_opponents([mixed(a, b)] * 3)
-    assert (play(made, made._game_batch)[:, 1:] == 1009).all()
+    assert (act(made)[:, 1:] == 1009).all()
     made.restart(np.arange(40))
-    table = play(made, made._game_batch)[:, 1:]
+    table = act(made)[:, 1:]
     assert {*table[:40].ravel().tolist()} == {1001, 1002}
     assert (table[40:] == 1009).all()
     made.set_opponents([mixed(a, b)] * 3, "now")
-    table = play(made, made._game_batch)[:, 1:]
+    table = act(made)[:, 1:]
     assert {*table.ravel().tolist()} == {1001, 1002}
-    assert {number for player in made._players.values() for number in [player.opponent.number]} == {1, 2}
+    assert {opponent.number for opponent in made.opponents} == {1, 2}
 
 
 def test_members_that_nobody_drew_are_kept_and_seeded():
@@ -106,9 +111,9 @@ def test_members_that_nobody_drew_are_kept_and_seeded():
     made = lineup([mixed(common, rare, shares=(1 - 1e-12, 1e-12))] * 3, num_games=5)
     assert len(rare.seeds) == 1
     made.restart(np.arange(5))
-    assert len(made._players) == 2
+    assert len(made.opponents) == 2
     made.set_opponents([common] * 3)
-    assert len(made._players) == 1
+    assert len(made.opponents) == 1
 
 
 # ---------------------------------------------------------------- through the front door
@@ -181,9 +186,9 @@ def test_checkpoints_play_in_a_mixture_with_one_forward_each(tmp_path):
     env = make_sb3_env(spec, num_games=8, device="cpu", seed=0)
     env.reset()
     calls = []
-    for player in env.lineup._players.values():
-        act = player.opponent.act
-        player.opponent.act = lambda *args, act=act, name=player.opponent.name: calls.append(name) or act(*args)
+    for opponent in env.lineup.opponents:
+        act = opponent.act
+        opponent.act = lambda *args, act=act, name=opponent.name: calls.append(name) or act(*args)
     env.step(np.zeros(8, int))
     assert sorted(calls) == sorted(["greedy", "best", str(tmp_path / "gen3.zip")])
     env.set_opponent(["greedy", "survivor", mixture({"random": 1})])

@@ -27,8 +27,8 @@ def save(path, wrap=lambda venv: venv, policy="MlpPolicy", steps=16, **env_kwarg
 def open_games(path, **env_kwargs):
     """Three games with the checkpoint on every enemy seat; the opponent, and what its policy saw, slots, moves of each turn."""
     env = make_sb3_env(path, num_games=3, env_kwargs={**RULES, **env_kwargs}, deterministic=True, device="cpu", seed=2)
-    (player,) = env.lineup._players.values()
-    opponent, turns = player.opponent, []
+    (opponent,) = env.lineup.opponents
+    turns = []
     actor, act = opponent._actor, opponent.act
 
     def watched_actor(observations):
@@ -59,7 +59,7 @@ def test_a_checkpoint_of_any_encoding_and_action_set_plays_any_learner(tmp_path,
     step = env.game_batch.step
     env.game_batch.step = lambda actions: joint.append(actions.copy()) or step(actions)
     for _ in range(25):
-        games, seats = np.divmod(np.flatnonzero(env._turn.active & ([False] + [True] * 3)), 4)
+        games, seats = np.divmod(np.flatnonzero(env.time_step.active & ([False] + [True] * 3)), 4)
         shown = env.game_batch.observations(trained_in["observation"])[games, seats]
         headings = env.game_batch.headings(games, seats)
         env.step(np.zeros(3, int))
@@ -103,9 +103,9 @@ def test_normalised_and_stacked_by_a_live_model_that_trains_on(tmp_path):
     model, venv = save(tmp_path / "m.zip", lambda venv: VecFrameStack(VecNormalize(venv), 2), observation="single")
     env = venv.unwrapped
     env.set_opponent(model, "now")
-    (player,) = env.lineup._players.values()
-    assert player.opponent.observation_space == env.observation_space
-    statistics = player.opponent._preprocessing._steps[0]._statistics
+    (opponent,) = env.lineup.opponents
+    assert opponent.observation_space == env.observation_space
+    statistics = opponent._preprocessing._steps[0]._statistics
     mean, count = statistics.obs_rms.mean.copy(), statistics.obs_rms.count
     model.learn(32, reset_num_timesteps=False)
     np.testing.assert_array_equal(statistics.obs_rms.mean, mean)

@@ -11,13 +11,14 @@ import pytest
 import torch
 from stable_baselines3 import PPO
 
-from adapters.opponents import specs
+from adapters.opponents import parse as parsing
+from adapters.opponents.mixture_source import MixtureSource
+from adapters.opponents.parse import Bot, Checkpoint, Pool, Ready, frozen, mixture, parse, parse_all
 from adapters.opponents.policy import PolicyOpponent
 from adapters.opponents.pool import OpponentPool
 from adapters.opponents.protocol import Source
 from adapters.opponents.simple import RandomOpponent
-from adapters.opponents.specs import Mixture, frozen, mixture, names_pool, resolve, resolve_seats, with_own_pool
-from tests.support.toys import FOUR, VECTOR, WORLD, act
+from tests.support.toys import FOUR, VECTOR, WORLD, act, resolve, resolve_seats
 
 
 def seats(spec, agents=None, num_enemies=3, **world):
@@ -50,13 +51,13 @@ def test_a_word_for_a_bot_never_means_what_lies_in_the_current_directory(trained
     assert isinstance(zipped, PolicyOpponent)
     assert dotted is zipped is path
     assert resolve(Path("greedy"), **WORLD).name == f".{os.sep}greedy"
-    monkeypatch.setattr(specs, "CHAMPION", tmp_path / "ours.zip")
+    monkeypatch.setattr(parsing, "CHAMPION", tmp_path / "ours.zip")
     for champion in ("champion", frozen("champion")):
         with pytest.raises(FileNotFoundError, match=r"ours\.zip"):
             seats(champion)
     assert seats(frozen("champion.zip", name="mine"))[0].name == "mine"
-    assert not names_pool("survivor")
-    assert names_pool("./survivor")
+    assert parse("survivor") == Bot("survivor")
+    assert isinstance(parse("./survivor"), Pool)
     with pytest.raises(TypeError, match=r"frozen\(\) takes the path .*, got str: 'greedy'"):
         frozen("greedy")
 
@@ -129,7 +130,7 @@ def test_deterministic_and_device_reach_the_policies(trained):
 
 
 def test_importing_opponents_and_lineups_loads_no_torch():
-    code = "import sys, adapters.opponents.lineup, adapters.opponents.specs; print({'torch', 'stable_baselines3'} & {*sys.modules})"  # noqa: E501
+    code = "import sys, adapters.opponents.lineup, adapters.opponents.parse; print({'torch', 'stable_baselines3'} & {*sys.modules})"  # noqa: E501
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert loaded.stdout.strip() == "set()"
 
@@ -182,22 +183,27 @@ def test_the_path_of_the_own_pool_means_that_pool_wherever_it_is_named(tmp_path,
     monkeypatch.chdir(tmp_path)
     own, other, bot = OpponentPool("own"), OpponentPool("other"), RandomOpponent(VECTOR, FOUR)
     for path in ("own", "./own/", Path("own"), tmp_path / "other" / ".." / "own"):  # it need not be there yet
-        assert with_own_pool(path, own) is own
-        assert with_own_pool([path, "greedy"], own) == [own, "greedy"]
-        assert with_own_pool({"a": path, "b": bot}, own) == {"a": own, "b": bot}
-        mixed = with_own_pool(mixture({path: 1, "other": 3}, per="seat"), own)
-        assert (mixed.members, mixed.shares, mixed.per) == ((own, "other"), (0.25, 0.75), "seat")
-        best = with_own_pool(frozen(path, deterministic=True), own)
-        assert (best.source, best.deterministic) == (own, True)
-    for spec in (own, "greedy", "other", bot, None, act):
-        assert with_own_pool(spec, own) is spec
-    assert with_own_pool("greedy", OpponentPool("greedy")) == "greedy"  # which never means a folder
-    for spec in (other, [other, "greedy"], {"a": other}, mixture({other: 1, own: 1}), frozen(other), OpponentPool("own"),
-                 [mixture({frozen(other): 1})]):  # fmt: skip
+        assert parse(path, own_pool=own) == Pool(own)
+        assert parse_all([path, "greedy"], own_pool=own) == [Pool(own), Bot("greedy")]
+        assert parse_all({"a": path, "b": bot}, own_pool=own) == {"a": Pool(own), "b": Ready(bot)}
+        mixed = parse(mixture({path: 1, "./other": 3}, per="seat"), own_pool=own)
+        assert (mixed.members, mixed.shares, mixed.per) == (
+            (Pool(own), Checkpoint(tmp_path / "other")),
+            (0.25, 0.75),
+            "seat",
+        )
+        best = parse(frozen(path, deterministic=True), own_pool=own)
+        assert (best.source, best.settings.deterministic) == (own, True)
+    for word in (own, "greedy", "other", bot, act):
+        assert parse(word, own_pool=own) == parse(word)
+    assert parse_all(None, own_pool=own) is None
+    assert parse("greedy", own_pool=OpponentPool("greedy")) == Bot("greedy")  # which never means a folder
+    for words in (other, [other, "greedy"], {"a": other}, mixture({other: 1, own: 1}), frozen(other), OpponentPool("own"),
+                  [mixture({frozen(other): 1})]):  # fmt: skip
         with pytest.raises(
             ValueError, match=r"the only OpponentPool .* may be the learner's own, 'own', .* give it by its path, 'o"
         ):
-            with_own_pool(spec, own)
+            parse_all(words, own_pool=own)
 
 
 # ---------------------------------------------------------------- mixtures
@@ -208,7 +214,7 @@ def test_a_mixture_is_resolved_with_all_else_so_that_nobody_is_there_twice(train
     champions = mixture({path: 1, model: 1, "greedy": 2}, per="seat")
     first, second, greedy, other = seats([champions, champions, "greedy", mixture({str(path): 1, "random": 0})], num_enemies=4)
     assert first is second
-    assert isinstance(first, Mixture)
+    assert isinstance(first, MixtureSource)
     assert isinstance(first, Source)
     assert first.shares == (0.25, 0.25, 0.5)
     assert first.per == "seat"

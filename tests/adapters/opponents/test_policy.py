@@ -13,8 +13,7 @@ from adapters.opponents import checkpoints
 from adapters.opponents.policy import EPSILON, PolicyOpponent
 from adapters.opponents.protocol import Opponent
 from adapters.opponents.simple import CallableOpponent, RandomOpponent
-from adapters.opponents.specs import resolve
-from tests.support.toys import FORCE, FOUR, MODELS, SLOTS, VECTOR, WORLD, B, Toy, act, observe
+from tests.support.toys import FORCE, FOUR, MODELS, SLOTS, VECTOR, WORLD, B, Toy, act, observe, resolve
 
 # ---------------------------------------------------------------- every algorithm, from a checkpoint and live
 

@@ -19,17 +19,16 @@ from stable_baselines3.common.vec_env import VecNormalize
 from adapters import frozen, make_sb3_env, mixture
 from adapters.evaluation.evaluate import play_games
 from adapters.opponents import checkpoints
-from adapters.opponents.lineup import Lineup
+from adapters.opponents.lineup import OpponentLineup
 from adapters.opponents.members import prioritized, recent, uniform
 from adapters.opponents.policy import PolicyOpponent
 from adapters.opponents.pool import Member, OpponentPool, PoolInUseError, is_pool
 from adapters.opponents.pool_source import PoolSource
 from adapters.opponents.protocol import Source
-from adapters.opponents.specs import resolve_seats
 from adapters.ratings import Rating
 from tests.support.array_games import OBSERVATIONS, Games, Scribe
 from tests.support.scripted_env import SCRIPTS, ScriptedEnv
-from tests.support.toys import VECTOR, WORLD, Toy, act, observe
+from tests.support.toys import VECTOR, WORLD, Toy, act, observe, resolve_seats
 
 
 @pytest.fixture(scope="module")
@@ -617,7 +616,7 @@ def test_the_limit_is_for_all_seats_of_a_pool_however_it_is_named(tmp_path):
     pool = bots(tmp_path, 20, sampler="uniform", max_active=3, per="seat")
     settings = {**WORLD, "make_bot": lambda name: Scribe(0, name)}
     spec = [pool, mixture({pool: 1, mixture_bot: 1}, per="seat"), pool]
-    lineup = Lineup(resolve_seats(spec, enemy_agents=None, num_enemies=3, **settings), Games(num_games=12))
+    lineup = OpponentLineup(resolve_seats(spec, enemy_agents=None, num_enemies=3, **settings), Games(num_games=12))
     rng, played = np.random.default_rng(0), set()
     for _ in range(3000):
         lineup.restart(rng.choice(12, size=3, replace=False))
@@ -741,7 +740,7 @@ def test_however_many_members_play_only_so_many_are_in_memory(checkpoint, tmp_pa
     games = Games(num_games=8)
     games.view = lambda observation_space, action_space: None
     world = {**WORLD, "observation_space": VECTOR}
-    lineup = Lineup(resolve_seats(pool, enemy_agents=None, num_enemies=3, **world), games)
+    lineup = OpponentLineup(resolve_seats(pool, enemy_agents=None, num_enemies=3, **world), games)
     rng, played = np.random.default_rng(0), set()
     gc.collect()
     gc.disable()  # nothing waits for the collector: policies go when nobody holds them

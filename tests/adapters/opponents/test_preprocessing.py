@@ -10,10 +10,10 @@ from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.callbacks import CheckpointCallback
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnvWrapper, VecFrameStack, VecNormalize, VecTransposeImage
 
+from adapters.opponents.parse import frozen
 from adapters.opponents.policy import PolicyOpponent
 from adapters.opponents.preprocessing import Preprocessing, SlotMemory, copy_statistics, find_statistics
-from adapters.opponents.specs import frozen, resolve, resolve_seats
-from tests.support.toys import BOARD, ON, PICTURE, SLOTS, VECTOR, WORLD, Toy, act, observe
+from tests.support.toys import BOARD, ON, PICTURE, SLOTS, VECTOR, WORLD, Toy, act, observe, resolve, resolve_seats
 
 SMALL = spaces.Box(0, 255, (8, 9, 3), np.uint8)
 PLANES = spaces.Box(0, 255, (3, 9, 8), np.uint8)

@@ -69,12 +69,12 @@ def test_a_model_saved_with_one_game_plays_in_sixteen_and_is_reset_with_them(tmp
     one = make_sb3_env("random", num_games=1, env_kwargs=rules)
     RecurrentPPO("MlpLstmPolicy", one, policy_kwargs=LSTM, **SETTINGS).learn(8).save(tmp_path / "lstm.zip")
     env = make_sb3_env(tmp_path / "lstm.zip", num_games=16, env_kwargs=rules, device="cpu", seed=1)
-    (player,) = env.lineup._players.values()
-    memory = player.opponent._states
+    (opponent,) = env.lineup.opponents
+    memory = opponent._states
     env.reset()
     restarts = 0
     for _ in range(30):
-        acted = env._turn.active[:, 1:]
+        acted = env.time_step.active[:, 1:]
         _, _, dones, _ = env.step(np.random.default_rng(0).integers(4, size=16))
         states = memory.read(np.arange(64)).reshape(16, 4, -1).any(axis=2)
         assert not states[dones].any()
@@ -90,13 +90,13 @@ def test_a_newcomer_in_the_middle_of_a_game_remembers_nothing(tmp_path):
     make(env.observation_space, FOUR).save(tmp_path / "m.zip")
     env.reset()
     env.set_opponent([tmp_path / "m.zip", "random", "random"], "now")
-    newcomer = next(p.opponent for p in env.lineup._players.values() if isinstance(p.opponent, PolicyOpponent))
+    newcomer = next(one for one in env.lineup.opponents if isinstance(one, PolicyOpponent))
     env.step(np.zeros(2, int))
     assert newcomer._states.read(np.array([1, 5])).any(axis=(1, 2, 3)).all()
     assert not newcomer._states.read(np.array([0, 2, 3, 4, 6, 7])).any()
     env.set_opponent(["random", "random", "random"], "now")
     env.step(np.zeros(2, int))
-    assert newcomer not in [player.opponent for player in env.lineup._players.values()]
+    assert newcomer not in env.lineup.opponents
 
 
 def test_it_learns_and_normalises_as_any_other_model():

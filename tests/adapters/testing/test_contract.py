@@ -427,7 +427,7 @@ class OpenAfterClose(Mutant):
 
 class StepBeforeReset(Mutant):
     def step_async(self, actions: Any) -> None:
-        if self.venv._turn is None:
+        if self.venv.time_step is None:
             self.venv.reset()
         self.venv.step_async(actions)
 

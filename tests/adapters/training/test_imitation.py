@@ -96,7 +96,7 @@ class Witness:
 
     def act(self, observations, slots, action_masks):
         self.events.append(("asked", slots.tolist()))
-        time_step = self.games._time_step
+        time_step = self.games.time_step
         active = time_step.active.ravel().nonzero()[0]
         assert slots.tolist() == np.intersect1d(active, self.learners).tolist()  # whoever waits for the end is left alone
         game, seat = np.divmod(slots, self.games.game_batch.seats)
@@ -351,7 +351,7 @@ def test_other_algorithms_are_refused(algorithm):
     model = ALGORITHMS[algorithm](env)
     with pytest.raises(ValueError, match=f"needs PPO with an ActorCriticPolicy, got {algorithm} with .*: teach a PPO"):
         imitate(model, bot(), 1)
-    assert env._turn is None  # nothing was played
+    assert env.time_step is None  # nothing was played
 
 
 def test_a_maskable_model_goes_on_from_a_plain_one_as_the_refusal_says():
@@ -379,7 +379,7 @@ def test_numbers_out_of_range_are_refused(wrong, message):
     model = small()
     with pytest.raises(ValueError, match=message):
         imitate(model, bot(), **{"steps": 1} | wrong)
-    assert model.get_env()._turn is None
+    assert model.get_env().time_step is None
 
 
 def test_a_buffer_that_would_store_padding_is_refused():

@@ -18,9 +18,9 @@ from stable_baselines3.common.logger import HumanOutputFormat, KVWriter, Logger
 from stable_baselines3.common.vec_env import VecNormalize
 
 from adapters import make_sb3_env
+from adapters.opponents.parse import frozen, mixture
 from adapters.opponents.pool import OpponentPool
 from adapters.opponents.preprocessing import find_statistics
-from adapters.opponents.specs import frozen, mixture
 from adapters.training.selfplay import LEARNER, SelfPlayCallback
 from adapters.vec_env.buffers import ActiveRolloutBuffer
 from adapters.vec_env.shared_game import SharedGame

@@ -339,7 +339,7 @@ def test_contract_8_one_call_per_distinct_opponent_over_living_seats(make_venv: 
     venv.set_opponent([one, two, one])
     venv.reset()
     for step in range(1, 20):
-        active = venv._turn.active
+        active = venv.time_step.active
         rows = one.rows, two.rows
         venv.step(np.zeros(3, dtype=np.int64))
         assert (one.rows - rows[0], two.rows - rows[1]) == (active[:, [1, 3]].sum(), active[:, 2].sum())
@@ -351,7 +351,7 @@ def test_contract_9_live_opponents_are_frozen_and_leave_the_learner_alone(make_v
     venv = make_venv(num_games=2, seed=1)
     model = PPO("MlpPolicy", venv, n_steps=8, batch_size=16, device="cpu")
     venv.set_opponent(model, when="now")
-    (opponent,) = {id(player.opponent): player.opponent for player in venv.lineup._players.values()}.values()
+    (opponent,) = venv.lineup.opponents
     venv.reset()
     model.policy.set_training_mode(True)
     state = torch.get_rng_state()
@@ -387,7 +387,7 @@ def test_contract_11_opponents_sample_by_default_and_deterministic_does_not(make
     model = PPO("MlpPolicy", make_venv(num_games=2), device="cpu")
     for deterministic in (False, True):
         venv = make_venv(model, num_games=1, deterministic=deterministic, seed=0)
-        (opponent,) = {id(p.opponent): p.opponent for p in venv.lineup._players.values()}.values()
+        (opponent,) = venv.lineup.opponents
         rows = np.repeat(venv.reset(), 200, axis=0)
         actions = opponent.act(rows, np.arange(200), None)
         assert (len(set(actions.tolist())) == 1) == deterministic
@@ -788,7 +788,7 @@ def test_a_model_saved_and_loaded_as_its_own_opponent(make_venv: Backend, tmp_pa
         ({"learners": ["agent_7"]}, ValueError, "agent_7"),
         ({"num_workers": 3}, ValueError, "num_workers must be <= num_games, got 3 workers for 2 games"),
         ({"num_workers": -1}, ValueError, "num_workers must be >= 0"),
-        ({"num_workers": 2, "env": None}, ValueError, "native.*num_workers=2"),
+        ({"num_workers": 2, "env": None, "backend": "native"}, ValueError, "native.*num_workers=2"),
         ({"backend": "native"}, ValueError, "native.*snake"),
         ({"backend": "jax"}, ValueError, "'auto', 'native' or 'supersuit', got 'jax'"),
         ({"env_kwargs": {"limti": 1}}, ValueError, "limti.*limit"),
@@ -842,7 +842,7 @@ except AttributeError as error:
     print(error)
 """
     result = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
-    assert "no attribute 'nothing'" in result.stdout
+    assert "nothing" in result.stdout
 
 
 def test_spaces_are_the_environment_s() -> None:

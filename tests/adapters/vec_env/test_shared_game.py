@@ -21,8 +21,8 @@ from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecFrameStack, VecNormalize
 
+from adapters.opponents.parse import mixture
 from adapters.opponents.simple import RandomOpponent
-from adapters.opponents.specs import mixture
 from adapters.sb3 import make_sb3_env
 from adapters.vec_env.shared_game import SharedGame
 from snake_pz import snake_v0

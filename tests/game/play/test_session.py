@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from adapters.command.human_seats import seat_humans
+from adapters.opponents.parse import frozen, mixture
 from adapters.opponents.pool import OpponentPool
-from adapters.opponents.specs import frozen, mixture
 from snake_pz import Rules, SnakeEngine, make_bot, snake_v0
 from snake_pz.core.actions import action_space
 from snake_pz.core.observations import observation_space

@@ -1,0 +1,114 @@
+"""Games played to their end: the one loop under `play_games`, `record_game` and `tournament`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adapters.games.game_batch import GameBatch
+from adapters.games.native import NativeGameBatch
+from adapters.games.seating import row_seeds
+from adapters.opponents.protocol import Lineup
+
+NATIVE_ROWS = 1024
+"""How many games of the snake are played side by side: many, so that every player has large batches to the end."""
+ROWS = 16
+"""How many of another environment are."""
+
+Placement = Literal["auto", "rank", "survival", "return"] | Callable[..., Sequence[float]]
+
+
+class Ended(NamedTuple):
+    """A game that is over, by seat."""
+
+    game: int  # its number
+    agents: tuple[str, ...]
+    returns: NDArray[np.float64]  # sum of rewards
+    turns: NDArray[np.int64]  # played until the agent left
+    infos: list[dict[str, Any]]  # what the environment said in the step in which it left
+
+
+def play_out(
+    game_batch: GameBatch,
+    lineup: Lineup,
+    games: int,
+    seeds: np.random.SeedSequence,
+    *,
+    before_start: Callable[[NDArray[np.intp]], object] = lambda numbers: None,
+    after_start: Callable[[int, int], object] = lambda number, row: None,
+) -> Iterator[Ended]:
+    """Play so many games and yield each as it ends. A row that is free takes the next one, so none is left out for its length.
+
+    Args:
+        game_batch: games without learners, in at most as many rows as there are games.
+        lineup: who plays.
+        games: how many.
+        seeds: of the rows of games.
+        before_start: called with the numbers of games that are about to get their players.
+        after_start: called with the number of a game that has begun, and its row.
+    """
+    rows = game_batch.num_games
+    native = isinstance(game_batch, NativeGameBatch)
+    time_step = game_batch.reset(list(row_seeds(seeds, rows)), [{}] * rows)
+    playing, following = np.arange(rows), rows  # the game of each row, -1 if there was none left; the next one
+    before_start(playing)
+    lineup.restart(playing)
+    for row in range(rows):
+        after_start(row, row)
+    agents = [game_batch.agents(row) for row in range(rows)]  # of the running games
+    shape = time_step.active.shape
+    returns, turns = np.zeros(shape), np.zeros(shape, np.int64)
+    infos: list[list[dict[str, Any]]] = [[{}] * game_batch.seats for _ in range(rows)]
+    actions = np.zeros((*shape, *(game_batch.action_space.shape or ())), game_batch.action_space.dtype)
+    while (playing >= 0).any():
+        active = time_step.active
+        # The engine plays idle rows with any actions; other environments may insist on legal ones, so they are played on.
+        lineup.act(actions, active & (playing >= 0)[:, None] if native else active)
+        turns += active
+        time_step = game_batch.step(actions)
+        returns += time_step.rewards
+        for row, seat in np.argwhere(time_step.terminated | time_step.truncated).tolist():
+            infos[row][seat] = time_step.infos.get((row, seat), {})
+        over = np.flatnonzero(active.any(axis=1) & (time_step.restarted | ~time_step.active.any(axis=1)))
+        for row in over.tolist():
+            if (game := int(playing[row])) >= 0:
+                yield Ended(game, agents[row], returns[row].copy(), turns[row].copy(), infos[row])
+                playing[row], following = (following, following + 1) if following < games else (-1, following)
+                if playing[row] >= 0:
+                    after_start(int(playing[row]), row)
+            agents[row], infos[row] = game_batch.agents(row), [{}] * game_batch.seats
+        returns[over], turns[over] = 0.0, 0
+        if len(again := over[playing[over] >= 0]):
+            before_start(playing[again])
+            lineup.restart(again)
+
+
+def check_placement(placement: Placement) -> None:
+    """Refuse what says nothing of how agents are placed."""
+    if not callable(placement) and placement not in ("auto", "rank", "survival", "return"):
+        raise ValueError(f'placement must be "auto", "rank", "survival", "return" or a function, got {placement!r}')
+
+
+def ranks_of(ended: Ended, placement: Placement) -> NDArray[np.int64]:
+    """(N,) 1 + how many are placed better; see `tournament` for the placements."""
+    worse: NDArray[np.float64]  # the less, the better
+    if callable(placement):
+        worse = np.asarray(placement(ended.agents, ended.returns, ended.turns, ended.infos), np.float64)
+        if worse.shape != ended.returns.shape or np.isnan(worse).any():
+            raise ValueError(f"placement must return a number for each of {len(ended.returns)} agents, got {worse.tolist()}")
+    elif placement == "return":
+        worse = -ended.returns
+    else:
+        said = [info.get("rank") for info in ended.infos]
+        if placement == "rank" and None in said:
+            raise ValueError(
+                'placement "rank" needs "rank" in the info of the last step of every agent, got '
+                f'{dict(zip(ended.agents, said, strict=True))}: use "survival", "return" or a function'
+            )
+        by_rank = placement == "rank" or (placement == "auto" and None not in said)
+        worse = np.array(said, np.float64) if by_rank else -ended.turns.astype(np.float64)
+    ranks: NDArray[np.int64] = 1 + (worse[None, :] < worse[:, None]).sum(axis=1)
+    return ranks

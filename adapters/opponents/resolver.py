@@ -1,0 +1,193 @@
+"""Resolver: makes the opponents that were parsed, for players with one pair of spaces in one kind of games."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from adapters.games.common_spaces import OwnSpaces, own_spaces
+from adapters.games.game_batch import GameBatch
+from adapters.opponents.mixture_source import MixtureSource
+from adapters.opponents.parse import CHAMPION, Bot, Checkpoint, Function, Live, Mixture, Pool, Ready, Settings, by_seat, parse
+from adapters.opponents.policy import PolicyOpponent
+from adapters.opponents.pool_source import PoolSource
+from adapters.opponents.protocol import Opponent, Source
+from adapters.opponents.simple import CallableOpponent, RandomOpponent
+
+if TYPE_CHECKING:
+    import gymnasium
+    import torch
+
+
+class Resolver:
+    """Makes opponents. What is parsed alike is one object, so that it costs one forward pass wherever it sits.
+
+    Args:
+        observation_space: what functions see, and what policies are shown first.
+        action_space: how functions act.
+        make_bot: makes the bot of a name, and raises a ValueError that lists the names if there is none.
+        other_spaces: what else the games can show to a policy that was trained on it.
+        device: where policies run.
+        deterministic: whether policies play their likeliest action instead of sampling.
+    """
+
+    def __init__(
+        self,
+        *,
+        observation_space: gymnasium.Space[Any],
+        action_space: gymnasium.Space[Any],
+        make_bot: Callable[[str], Opponent],
+        other_spaces: Sequence[gymnasium.Space[Any]] = (),
+        device: torch.device | str = "auto",
+        deterministic: bool = False,
+    ) -> None:
+        self._observation_space, self._action_space = observation_space, action_space
+        self._shown = [observation_space, *other_spaces]
+        self._bot, self._device, self._deterministic = make_bot, device, deterministic
+        self._made: dict[Any, Opponent | Source] = {}  # by what was parsed
+
+    def make(self, word: Any) -> Opponent | Source:
+        """The opponent, or source of them, that a word means; `parse` says which words there are.
+
+        Raises:
+            FileNotFoundError: there is no such checkpoint.
+            TypeError: it is no word for an opponent.
+            ValueError: the checkpoint cannot be used, there is no such bot, or the pool is empty.
+        """
+        parsed = parse(word)
+        if parsed not in self._made:
+            self._made[parsed] = self._new(parsed)
+        return self._made[parsed]
+
+    def _new(self, parsed: Any) -> Opponent | Source:
+        match parsed:
+            case Bot(name):
+                return self._make_bot(name)
+            case Checkpoint(file, settings, label):
+                return PolicyOpponent(file, shown=self._shown, **self._settings(settings, label))
+            case Live():
+                return PolicyOpponent(parsed.thing, shown=self._shown, **self._settings(parsed.settings))
+            case Ready():
+                opponent: Opponent = parsed.thing
+                return opponent
+            case Function():
+                spaces = {"observation_space": self._observation_space, "action_space": self._action_space}
+                return CallableOpponent(parsed.thing, **spaces)
+            case Mixture():
+                return MixtureSource([self.make(member) for member in parsed.members], parsed.shares, parsed.per)
+            case Pool():
+                arguments = self._settings(parsed.settings)
+                return PoolSource(
+                    parsed.opened(),
+                    shown=self._shown,
+                    make_bot=lambda name: self._pool_bot(name, parsed.settings),
+                    prefix=parsed.prefix,
+                    deterministic=arguments["deterministic"],
+                    device=arguments["device"],
+                )
+        raise AssertionError(parsed)
+
+    def _settings(self, settings: Settings, label: str | None = None) -> dict[str, Any]:
+        """The arguments of a `PolicyOpponent`: the opponent's own settings go before those of all."""
+        return {
+            "deterministic": self._deterministic if settings.deterministic is None else settings.deterministic,
+            "device": self._device if settings.device is None else settings.device,
+            "vecnormalize": settings.vecnormalize,
+            "name": settings.name or label,
+        }
+
+    def _make_bot(self, name: str) -> Opponent:
+        try:
+            return self._bot(name)
+        except ValueError as error:
+            raise ValueError(f"{error} (beside them there is 'champion'; a checkpoint's path would end in .zip)") from error
+
+    def _pool_bot(self, name: str, settings: Settings) -> Opponent:
+        """A member of a pool that has no file; never shared, for its name there is its own."""
+        if name != "champion":
+            return self._bot(name)
+        return PolicyOpponent(CHAMPION, shown=self._shown, **self._settings(settings, name))
+
+
+def opponents_for(
+    games: GameBatch,
+    words: Any,
+    *,
+    seats: int | None = None,
+    named: bool = False,
+    device: torch.device | str = "auto",
+    deterministic: bool = False,
+) -> list[Opponent | Source]:
+    """Who sits on the enemy seats of these games.
+
+    Args:
+        games: the games.
+        words: one for every seat, a list in seat order, or, where the learners are `named`, a dict by agent.
+        seats: for how many seats; None: the enemy seats.
+        named: whether agents never change seats, so that they can be told apart by name.
+        device: where policies predict.
+        deterministic: whether policies take their likeliest action, if they are not told otherwise.
+
+    Returns:
+        One entry per seat, the same object where the same is meant.
+
+    Raises:
+        ValueError: words that are not for these seats, or somebody who cannot play here.
+        FileNotFoundError: there is no such checkpoint.
+        TypeError: what is no word for an opponent.
+    """
+    agents = games.agents(0)[games.num_learners :]
+    entries = by_seat(words, agents if named else None, len(agents) if seats is None else seats)
+    own = own_spaces(games.action_space)
+    if own is None:
+        spaces = OwnSpaces(games.observation_space, games.action_space)
+        resolver = _resolver(games, spaces, device, deterministic)
+        return [resolver.make(entry) for entry in entries]
+    resolvers: list[tuple[OwnSpaces, Resolver]] = []  # agents have different spaces: one for each kind
+
+    def resolver_for(spaces: OwnSpaces) -> Resolver:
+        for known, resolver in resolvers:
+            if known == spaces:
+                return resolver
+        resolvers.append((spaces, _resolver(games, spaces, device, deterministic)))
+        return resolvers[-1][1]
+
+    made = [resolver_for(own[agent]).make(entry) for agent, entry in zip(agents, entries, strict=True)]
+    for agent, entry in zip(agents, made, strict=True):
+        _check_own_spaces(entry, agent, own[agent])
+    return made
+
+
+def _resolver(games: GameBatch, spaces: OwnSpaces, device: torch.device | str, deterministic: bool) -> Resolver:
+    def make_bot(name: str) -> Opponent:
+        if games.snake_rules is None:
+            if name != "random":
+                raise ValueError(f"the only bot that plays any environment is 'random', got {name!r}")
+            return RandomOpponent(spaces.observation, spaces.action)
+        from snake_pz.bots import make_bot as make_snake_bot
+
+        bot = make_snake_bot(name, games.snake_rules)
+        if name == "random":
+            try:
+                games.view(bot.observation_space, bot.action_space)
+            except ValueError:  # it looks at nothing, so it plays whatever these games show
+                return RandomOpponent(spaces.observation, spaces.action, uses_masks=False)
+        return bot
+
+    return Resolver(
+        observation_space=spaces.observation,
+        action_space=spaces.action,
+        make_bot=make_bot,
+        other_spaces=games.other_spaces,
+        device=device,
+        deterministic=deterministic,
+    )
+
+
+def _check_own_spaces(entry: Opponent | Source, agent: str, spaces: OwnSpaces) -> None:
+    for one in entry.ready() if isinstance(entry, Source) else [entry]:
+        if (one.observation_space, one.action_space) != spaces:
+            raise ValueError(
+                f"opponent {one.name!r} sees {one.observation_space} and acts in {one.action_space}, but agent {agent!r} "
+                f"sees {spaces.observation} and acts in {spaces.action}: seat somebody there who was trained for it"
+            )

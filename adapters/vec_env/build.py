@@ -1,0 +1,79 @@
+"""What a VecEnv is made of: the games, who plays their enemy seats, and what resolves others for these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from adapters.games.build import Backend, Learners, check_learners, make_games
+from adapters.games.game_batch import GameBatch
+from adapters.opponents.lineup import OpponentLineup
+from adapters.opponents.protocol import Lineup, Opponent, Source
+from adapters.opponents.resolver import opponents_for
+
+if TYPE_CHECKING:
+    import torch
+
+    from adapters.games.fixed_seats import AnyParallelEnv
+
+
+class CurriedGames(NamedTuple):
+    """Games whose enemy seats are played."""
+
+    game_batch: GameBatch
+    lineup: Lineup
+    resolve: Callable[[Any], list[Opponent | Source]]  # what `set_opponent` is given -> one entry per enemy seat
+
+
+def make_curried_games(
+    opponent: Any,
+    *,
+    env: AnyParallelEnv | Callable[..., AnyParallelEnv] | str | None,
+    env_kwargs: dict[str, Any] | None,
+    num_games: int,
+    learners: Learners,
+    backend: Backend,
+    num_workers: int,
+    deterministic: bool,
+    device: torch.device | str,
+    different_spaces: bool = False,
+) -> CurriedGames:
+    """The parts of a VecEnv, for arguments as `make_sb3_env` and `make_games` have them.
+
+    Raises:
+        ValueError: an argument does not fit.
+        FileNotFoundError: there is no such checkpoint.
+    """
+    check_learners(learners)
+    game_batch = make_games(
+        env,
+        env_kwargs=env_kwargs,
+        num_games=num_games,
+        learners=learners,
+        backend=backend,
+        num_workers=num_workers,
+        different_spaces=different_spaces,
+    )
+    named = not isinstance(learners, int)
+
+    def resolve(words: Any) -> list[Opponent | Source]:
+        _check_opponent(words, game_batch.seats - game_batch.num_learners, game_batch.seats)
+        return opponents_for(game_batch, words, named=named, device=device, deterministic=deterministic)
+
+    try:
+        return CurriedGames(game_batch, OpponentLineup(resolve(opponent), game_batch), resolve)
+    except BaseException:
+        game_batch.close()
+        raise
+
+
+def _check_opponent(opponent: Any, enemies: int, seats: int) -> None:
+    if opponent is None and enemies:
+        raise ValueError(
+            f"opponent must say who plays the {enemies} of {seats} seats on which nobody learns, got None: give one, such as "
+            "'random', or learners='all'"
+        )
+    if opponent is not None and not enemies:
+        raise ValueError(
+            f"opponent must be None where all {seats} agents learn, got {opponent!r}: leave it out, or take fewer learners"
+        )
