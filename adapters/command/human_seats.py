@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from adapters.opponents.parse import Pool, by_seat, parse
+from adapters.opponents.parse import Mixture, Pool, by_seat, parse
 from adapters.opponents.resolver import Resolver
 from snake_pz import Rules, make_bot
 from snake_pz.core.actions import action_space
@@ -13,7 +13,7 @@ from snake_pz.core.observations import OBSERVATIONS, observation_space
 from snake_pz.play.keyboard import Person
 
 if TYPE_CHECKING:
-    from snake_pz.play.local_match import Player
+    from snake_pz.players import Player
 
 
 def seat_humans(rules: Rules, humans: int, opponents: Sequence[str] | None = None, *, device: str = "auto") -> list[Player]:
@@ -40,8 +40,8 @@ def seat_humans(rules: Rules, humans: int, opponents: Sequence[str] | None = Non
         )
     opponents = opponents or ["greedy"]
     parsed = [parse(one) for one in opponents]
-    if several := [one for one, meant in zip(opponents, parsed, strict=True) if isinstance(meant, Pool)]:
-        raise ValueError(f"a pool is not one player, got {several[0]!r}: name the file of one of its snapshots")
+    if several := [one for one, meant in zip(opponents, parsed, strict=True) if isinstance(meant, (Pool, Mixture))]:
+        raise ValueError(f"a pool or mixture is not one player, got {several[0]!r}: name the file of one of its snapshots")
     people: list[Player]
     if humans == 1:
         people = [Person("you", rules, ("arrows", "WASD"))]

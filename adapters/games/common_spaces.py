@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from pettingzoo.utils.wrappers.base_parallel import BaseParallelWrapper
 
 from adapters.games.fixed_seats import AnyParallelEnv, check_action_space, inner_space, mask_length
-from adapters.games.game_batch import GameBatch, Observations, View
+from adapters.games.game_batch import GameBatch
+from snake_pz.players import Observations, View
 
 
 class OwnSpaces(NamedTuple):

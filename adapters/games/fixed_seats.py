@@ -16,8 +16,8 @@ from gymnasium import Space, spaces
 from numpy.typing import NDArray
 from pettingzoo import AECEnv, ParallelEnv
 
-from adapters.games.game_batch import Observations
 from adapters.games.seating import first_seating, fresh_seed, next_game
+from snake_pz.players import Observations
 
 AnyParallelEnv = ParallelEnv[Any, Any, Any]
 

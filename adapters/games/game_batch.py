@@ -7,27 +7,18 @@ Everything above this file (opponents, line-ups, the curried VecEnv) knows games
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from snake_pz.players import Observations, View
 from snake_pz.rules import Rules
 
 GameSeat = tuple[int, int]
 """(game, seat): how sparse per-seat dictionaries are keyed."""
-
-Observations = Any
-"""Observations of many seats: one array (..., *obs), or a dict of such arrays by key if the space is a Dict."""
-
-
-def map_arrays(function: Callable[[NDArray[Any]], NDArray[Any]], observations: Observations) -> Observations:
-    """`function` of the array of observations, or of each array if they are of a Dict space."""
-    if isinstance(observations, dict):
-        return {key: function(array) for key, array in observations.items()}
-    return function(observations)
 
 
 class TimeStep(NamedTuple):
@@ -43,25 +34,6 @@ class TimeStep(NamedTuple):
     action_masks: NDArray[np.int8] | None  # (E, N, A) 1 = allowed, for the next action; None if the games give no masks
     infos: dict[GameSeat, dict[str, Any]]  # sparse: what the environment said of this step
     reset_infos: dict[GameSeat, dict[str, Any]]  # sparse: what it said on restarting; has "game_seed" for every new game
-
-
-class View(Protocol):
-    """The running games in one pair of spaces: what a player trained on these spaces sees and how its actions are read."""
-
-    observation_space: gymnasium.Space[Any]
-    action_space: gymnasium.Space[Any]
-
-    def observations(self) -> Observations:
-        """(E, N, *obs) of the present turn; written once per turn however often it is asked for. Read it, do not keep it."""
-        ...
-
-    def action_masks(self) -> NDArray[np.int8] | None:
-        """(E, N, A) of the present turn, or None if the games give no masks."""
-        ...
-
-    def decode(self, actions: NDArray[Any], games: NDArray[np.intp], seats: NDArray[np.intp]) -> NDArray[Any]:
-        """(B, *action) of this view, one per row (games[i], seats[i]) -> the actions that `GameBatch.step` takes."""
-        ...
 
 
 class GameBatch(Protocol):

@@ -13,7 +13,8 @@ from adapters.games.game_batch import GameSeat, TimeStep
 from adapters.games.seating import first_seating, fresh_seed, next_game
 from snake_pz.core.actions import action_space, to_absolute
 from snake_pz.core.engine import SnakeEngine
-from snake_pz.core.observations import OBSERVATIONS, encoding_of, observation_space
+from snake_pz.core.observations import OBSERVATIONS, observation_space
+from snake_pz.core.views import encoding_for
 from snake_pz.env import KEYWORDS, SnakeParallelEnv, snake_infos
 from snake_pz.replay import Recorder
 from snake_pz.rules import Rules
@@ -145,15 +146,7 @@ class NativeGameBatch:
         Raises:
             ValueError: none has, on this board.
         """
-        encoding = encoding_of(self._rules, observation_space, action_space)
-        if encoding is not None:
-            return self._view(*encoding)
-        raise ValueError(
-            f"a player trained to see {observation_space} and to act in {action_space} cannot play on a "
-            f"{self._rules.width}x{self._rules.height} board, whose encodings are "
-            + ", ".join(f"{name} {self._view(name, 'absolute').observation_space}" for name in OBSERVATIONS)
-            + " with Discrete(4) or Discrete(3): use one trained on this board"
-        )
+        return self._view(*encoding_for(self._rules, observation_space, action_space))
 
     def observations(self, observation: str) -> NDArray[np.uint8]:
         """(E, N, *obs) of the present turn in seat order."""

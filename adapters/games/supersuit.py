@@ -23,8 +23,9 @@ from supersuit.vector.markov_vector_wrapper import MarkovVectorEnv
 
 from adapters.games.common_spaces import CommonSpaces, OwnSpaces, OwnView, have_different_spaces, own_spaces
 from adapters.games.fixed_seats import AnyParallelEnv, FixedSeats, SeatStep, check_parallel, mask_length
-from adapters.games.game_batch import GameSeat, Observations, TimeStep, View, map_arrays
+from adapters.games.game_batch import GameSeat, TimeStep
 from adapters.games.workers import WorkerGames
+from snake_pz.players import Observations, View, map_arrays
 from snake_pz.rules import Rules
 
 EnvFactory = Callable[[], AnyParallelEnv]

@@ -29,7 +29,7 @@ import numpy as np
 from gymnasium.vector.utils import create_empty_array
 from numpy.typing import NDArray
 
-from adapters.games.game_batch import Observations, map_arrays
+from snake_pz.players import Observations, map_arrays
 
 PATIENCE = 5.0
 """Seconds that a worker has to end after its input has, before it is made to."""

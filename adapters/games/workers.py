@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adapters.games.game_batch import Observations, map_arrays
 from adapters.games.worker_process import (
     FAREWELL,
     PATIENCE,
@@ -35,6 +34,7 @@ from adapters.games.worker_process import (
     unlink,
     write_message,
 )
+from snake_pz.players import Observations, map_arrays
 
 
 class WorkerTraceback(Exception):

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from adapters.games.game_batch import GameBatch
 from adapters.opponents.protocol import Lineup, Opponent, Source
-from adapters.opponents.seated import SeatedPlayer
+from snake_pz.players import SeatedPlayer
 
 
 class _Plan(NamedTuple):
@@ -56,7 +56,7 @@ class OpponentLineup(Lineup):
     @property
     @override
     def opponents(self) -> tuple[Opponent, ...]:
-        return tuple(player.opponent for player in self._players.values())
+        return tuple(player.player for player in self._players.values())
 
     @override
     def act(self, actions: NDArray[Any], active: NDArray[np.bool_]) -> None:
@@ -95,17 +95,17 @@ class OpponentLineup(Lineup):
         self._seeds = sequence
         self._rng = np.random.default_rng(sequence.spawn(1)[0])
         for number in self._plan.ready:
-            self._seed(self._players[number].opponent, sequence)
+            self._seed(self._players[number].player, sequence)
         (aside,) = sequence.spawn(1)  # for those that only finish their games: how many they are is history
         for number, player in self._players.items():
             if number not in self._plan.ready:
-                self._seed(player.opponent, aside)
+                self._seed(player.player, aside)
         for source, _ in self._plan.sources:
             source.forget()
 
     @override
     def names(self, game: int) -> tuple[str, ...]:
-        return tuple(self._players[number].opponent.name for number in self._table[game, self._learners :].tolist())
+        return tuple(self._players[number].player.name for number in self._table[game, self._learners :].tolist())
 
     def _planned(self, seats: Sequence[Opponent | Source]) -> _Plan:
         """The plan for these seats; opponents that are new get their view, a number and a seed."""
@@ -140,7 +140,7 @@ class OpponentLineup(Lineup):
 
     def _numbered(self, opponents: Sequence[Opponent]) -> list[int]:
         """The number of each opponent, which for new ones is a new one."""
-        numbers = {id(player.opponent): number for number, player in self._players.items()}
+        numbers = {id(player.player): number for number, player in self._players.items()}
         added: dict[int, SeatedPlayer] = {}
         for opponent in opponents:
             if id(opponent) not in numbers:
@@ -150,12 +150,12 @@ class OpponentLineup(Lineup):
         self._players.update(added)
         if self._seeds is not None:
             for player in added.values():
-                self._seed(player.opponent, self._seeds)
+                self._seed(player.player, self._seeds)
         return [numbers[id(opponent)] for opponent in opponents]
 
     def _seated(self) -> list[Opponent]:
         """Everyone who sits in a running game."""
-        return [self._players[number].opponent for number in sorted(_values(self._table)) if number >= 0]
+        return [self._players[number].player for number in sorted(_values(self._table)) if number >= 0]
 
     def _seed(self, opponent: Opponent, sequence: np.random.SeedSequence) -> None:
         opponent.seed(int(sequence.spawn(1)[0].generate_state(1)[0]))
@@ -165,7 +165,7 @@ class OpponentLineup(Lineup):
         for number, player in self._players.items():
             slots = np.flatnonzero(where & (self._table == number))
             if len(slots):
-                player.opponent.reset(slots)
+                player.player.reset(slots)
 
     def _forget_unused(self) -> None:
         """Let go of opponents that sit nowhere and are not kept for later."""

@@ -21,7 +21,7 @@ class Member:
         step: of the training when it was added; 0 for bots.
         file: the checkpoint's name in the folder; None for bots.
         sha256: of that file, in hexadecimal digits.
-        statistics: the same of the `VecNormalize` statistics beside it; None if it has none.
+        statistics_sha256: the same of the `VecNormalize` statistics beside it; None if it has none.
         observation_space: in words.
         action_space: in words.
         rating: as it was last set, None if it never was.
@@ -34,7 +34,7 @@ class Member:
     step: int
     file: str | None = None
     sha256: str | None = None
-    statistics: str | None = None
+    statistics_sha256: str | None = None
     observation_space: str | None = None
     action_space: str | None = None
     rating: Rating | None = None
@@ -42,8 +42,8 @@ class Member:
     score: float = 0.0
 
     @property
-    def win_rate(self) -> float:
-        """The learner's against it, smoothed: (score + 1) / (games + 2)."""
+    def learner_score(self) -> float:
+        """How often the learner is placed above it, smoothed: (score + 1) / (games + 2)."""
         return (self.score + 1) / (self.games + 2)
 
     def as_dict(self) -> dict[str, Any]:
@@ -60,6 +60,8 @@ class Member:
         """
         if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
             raise TypeError(f"member {entry!r:.80}")
+        if "statistics" in entry:  # as version 1 called it
+            entry = {"statistics_sha256" if key == "statistics" else key: value for key, value in entry.items()}
         rating = None if entry.get("rating") is None else Rating(**entry["rating"])
         member = cls(**{**entry, "rating": rating})
         numbers = {"step": member.step, "games": member.games, "score": member.score, **(rating._asdict() if rating else {})}
@@ -98,10 +100,10 @@ def recent(window: int) -> Sampler:
 def prioritized(members: Sequence[Member]) -> list[float]:
     """Prioritized fictitious self-play: the more often, the more often the learner loses to them.
 
-    A member's weight is f_hard(p) = (1 - p)^2, p being the probability that the learner beats it, here `Member.win_rate`; from
-    Vinyals et al., "Grandmaster level in StarCraft II using multi-agent reinforcement learning", Nature 575 (2019), Methods.
+    A member's weight is f_hard(p) = (1 - p)^2, p being the probability that the learner beats it, here `Member.learner_score`;
+    from Vinyals et al., "Grandmaster level in StarCraft II using multi-agent reinforcement learning", Nature 575 (2019).
     """
-    return [(1 - member.win_rate) ** 2 for member in members]
+    return [(1 - member.learner_score) ** 2 for member in members]
 
 
 def make_sampler(sampler: str | tuple[str, int] | Sampler) -> Sampler:

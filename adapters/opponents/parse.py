@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from adapters.opponents.checkpoints import find_checkpoint
-from adapters.opponents.pool import OpponentPool, is_pool
+from adapters.opponents.pool import OpponentPool
+from adapters.opponents.pool_files import is_pool
 from adapters.opponents.protocol import Opponent
 from snake_pz.bots import BOTS
 

@@ -17,7 +17,6 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from adapters.games.game_batch import Observations
 from adapters.opponents.checkpoints import (
     MASKED_LOGIT,
     copy_policy,
@@ -27,7 +26,7 @@ from adapters.opponents.checkpoints import (
     random_stream,
 )
 from adapters.opponents.preprocessing import Preprocessing, SlotMemory, copy_statistics, find_statistics, load_statistics
-from adapters.opponents.protocol import Actions, Masks, Slots
+from snake_pz.players import Actions, Masks, Observations, Slots
 
 if TYPE_CHECKING:
     import torch

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
-import shutil
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adapters.opponents.checkpoints import find_checkpoint, load_policy
 from adapters.opponents.members import Member as Member
 from adapters.opponents.members import Sampler, make_sampler, thinned
-from adapters.opponents.preprocessing import find_statistics
+from adapters.opponents.pool_files import MANIFEST, put, sha256, statistics_path, writers
 from adapters.ratings import Rating
 from snake_pz.files import locked, replacing
 
 if TYPE_CHECKING:
     from stable_baselines3.common.base_class import BaseAlgorithm
 
-MANIFEST = "manifest.json"
-VERSION = 1
+VERSION = 2
 AGEING = 0.5
 """What is left of every member's `games` and `score` when a snapshot is added."""
 
@@ -38,6 +33,10 @@ _OURS = re.compile(r"snapshot_\d+(_.+)?\.(zip|pkl)|\.(snapshot_|manifest\.).*\d\
 
 class PoolInUseError(RuntimeError):
     """Another process writes to the pool, and only one may."""
+
+
+class PoolChangedError(ValueError):
+    """A file of the pool, or a member, is not what this object knows: somebody else has written to it, or edited it."""
 
 
 class OpponentPool:
@@ -149,7 +148,7 @@ class OpponentPool:
 
     def statistics(self, member: Member) -> Path | None:
         """Where its `VecNormalize` statistics are, None if it has none."""
-        return None if member.statistics is None else _statistics(self.path(member))
+        return None if member.statistics_sha256 is None else statistics_path(self.path(member))
 
     def add(
         self,
@@ -178,10 +177,10 @@ class OpponentPool:
             raise ValueError(f"step must be >= 0, got {step}")
         default = f"snapshot_{step}"
         name = self._new_name(name or default)
-        save, save_statistics, spaces = _writers(model)
+        save, save_statistics, spaces = writers(model)
         checkpoint = self.folder / (f"{name}.zip" if name == default else f"{default}_{name}.zip")
         with self._writing():
-            hashes = _put(checkpoint, save), _put(_statistics(checkpoint), save_statistics)
+            hashes = put(checkpoint, save), put(statistics_path(checkpoint), save_statistics)
             aged = [replace(one, games=one.games * AGEING, score=one.score * AGEING) for one in self.members]
             added = Member(name, int(step), checkpoint.name, *hashes, *spaces, None if rating is None else Rating(*rating))
             self._commit(thinned([*aged, added], self.keep))
@@ -260,12 +259,12 @@ class OpponentPool:
 
         Raises:
             FileNotFoundError: a file is gone.
-            ValueError: a file is another.
+            PoolChangedError: a file is another.
         """
         checkpoint = self.path(member)
-        for path, expected in ((checkpoint, member.sha256), (_statistics(checkpoint), member.statistics)):
-            if expected is not None and (found := _hash(path)) != expected:
-                raise ValueError(
+        for path, expected in ((checkpoint, member.sha256), (statistics_path(checkpoint), member.statistics_sha256)):
+            if expected is not None and (found := sha256(path)) != expected:
+                raise PoolChangedError(
                     f"{path} is not the file that was added to the pool: expected sha256 {expected}, got {found}; put that back"
                 )
         return checkpoint
@@ -367,7 +366,7 @@ class OpponentPool:
         """
         snapshots = [member for member in self._members.values() if member.file is not None]
         needed = {self.path(member) for member in snapshots}
-        needed |= {_statistics(self.path(member)) for member in snapshots if member.statistics is not None}
+        needed |= {statistics_path(self.path(member)) for member in snapshots if member.statistics_sha256 is not None}
         for path in self.folder.iterdir():
             if _OURS.fullmatch(path.name) and path not in needed:
                 path.unlink(missing_ok=True)
@@ -378,45 +377,3 @@ class OpponentPool:
         except FileNotFoundError:
             return None
         return status.st_mtime_ns, status.st_size, status.st_ino
-
-
-def is_pool(folder: str | os.PathLike[str]) -> bool:
-    """Whether the folder is an opponent pool's."""
-    return (Path(folder) / MANIFEST).is_file()
-
-
-Writer = Callable[[Path], Any]
-
-
-def _writers(model: Any) -> tuple[Writer, Writer | None, tuple[str, str]]:
-    """What writes a model's checkpoint, what its statistics if it has some, and its spaces in words."""
-    if isinstance(model, (str, os.PathLike)):
-        source = find_checkpoint(model)
-        if source is None:
-            raise FileNotFoundError(f"no checkpoint at {os.fspath(model)!r}: expected a file that SB3's save() wrote")
-        policy, beside = load_policy(source, "cpu"), find_statistics(source)
-        spaces = str(policy.observation_space), str(policy.action_space)
-        return partial(shutil.copyfile, source), None if beside is None else partial(shutil.copyfile, beside), spaces
-    if hasattr(model, "get_vec_normalize_env") and hasattr(model, "save"):
-        normalize = model.get_vec_normalize_env()
-        return model.save, normalize and normalize.save, (str(model.observation_space), str(model.action_space))
-    raise TypeError(f"a pool takes SB3 models and the paths of checkpoints, got {type(model).__name__}: {model!r:.80}")
-
-
-def _put(path: Path, write: Writer | None) -> str | None:
-    """Have a file written as a whole, and its hash; or nothing in its place, should a crash have left something there."""
-    if write is None:
-        path.unlink(missing_ok=True)
-        return None
-    with replacing(path) as temporary:
-        write(temporary)
-    return _hash(path)
-
-
-def _statistics(checkpoint: Path) -> Path:
-    return checkpoint.with_name(f"{checkpoint.stem}_vecnormalize.pkl")  # the name that `find_statistics` looks for first
-
-
-def _hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

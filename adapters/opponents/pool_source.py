@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from adapters.opponents.members import Member
 from adapters.opponents.policy import PolicyOpponent
-from adapters.opponents.pool import OpponentPool
+from adapters.opponents.pool import OpponentPool, PoolChangedError
 from adapters.opponents.protocol import Opponent
 
 if TYPE_CHECKING:
@@ -152,6 +152,8 @@ class PoolSource:
 
     def _members(self) -> tuple[Member, ...]:
         members = self._pool.members
+        if not members and self._pool.reload():
+            members = self._pool.members
         if not members:
             raise ValueError(f"the pool {str(self._pool.folder)!r} is empty: add a snapshot or a bot first")
         return members
@@ -164,7 +166,9 @@ class PoolSource:
 
     def _load(self, name: str) -> None:
         """Have this member in memory, as the one drawn last."""
-        member = next(member for member in self._pool.members if member.name == name)
+        member = next((member for member in self._pool.members if member.name == name), None)
+        if member is None:
+            raise PoolChangedError(f"no member of the pool {str(self._pool.folder)!r} is called {name!r} any more")
         if name not in self._loaded or self._hashes[name] != member.sha256:  # the latter if another has taken its name
             self._loaded[name], self._hashes[name] = self._made(member), member.sha256
         self._loaded.move_to_end(name)
@@ -200,6 +204,6 @@ class PoolSource:
         while True:
             try:
                 return act()
-            except (FileNotFoundError, ValueError):
+            except (FileNotFoundError, PoolChangedError):
                 if not self._pool.reload():
                     raise

@@ -24,7 +24,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from adapters.games.game_batch import Observations
+from snake_pz.players import Observations
 
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecNormalize

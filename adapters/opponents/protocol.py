@@ -5,52 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 
-import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from adapters.games.game_batch import Observations
+from snake_pz.players import Player
 
-Actions = NDArray[Any]
-
-
-Slots = NDArray[np.intp]
-
-
-Masks = NDArray[np.int8]
-
-
-@runtime_checkable
-class Opponent(Protocol):
-    """Who plays enemy seats, any number of them at once.
-
-    An opponent that sets `uses_masks = True` is handed action masks where the games have them; others get None.
-    """
-
-    name: str
-    observation_space: gymnasium.Space[Any]
-    action_space: gymnasium.Space[Any]
-
-    def act(self, observations: Observations, slots: Slots, action_masks: Masks | None) -> Actions:
-        """One action per row.
-
-        Args:
-            observations: (B, *obs), the opponent's own to keep or overwrite.
-            slots: (B,) which seat of which game each row is, the same number from turn to turn.
-            action_masks: (B, A) 1 = allowed, or None.
-
-        Returns:
-            (B, *action) in `action_space`.
-        """
-        ...
-
-    def reset(self, slots: Slots) -> None:
-        """The games of these slots restarted: forget what was remembered of them."""
-        ...
-
-    def seed(self, seed: int) -> None:
-        """Start the opponent's own random stream anew."""
-        ...
+Opponent = Player
+"""Who may sit on an enemy seat."""
 
 
 @runtime_checkable

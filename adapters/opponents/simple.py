@@ -10,8 +10,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from adapters.games.game_batch import Observations
-from adapters.opponents.protocol import Actions, Masks, Slots
+from snake_pz.players import Actions, Masks, Observations, Slots, within
 
 
 class CallableOpponent:
@@ -103,13 +102,3 @@ def _choices(space: gymnasium.Space[Any]) -> list[int]:
     if isinstance(space, spaces.MultiDiscrete):
         return [int(n) for n in space.nvec.ravel()]
     return [2] * int(np.prod(space.shape or ()))
-
-
-def within(actions: Actions, space: gymnasium.Space[Any]) -> bool:
-    """Whether every row of actions is in the space, without a Python call per row for the usual spaces."""
-    if isinstance(space, (spaces.Discrete, spaces.MultiDiscrete)):
-        sizes = space.n if isinstance(space, spaces.Discrete) else space.nvec
-        return actions.dtype.kind in "iu" and bool(((actions >= space.start) & (actions < space.start + sizes)).all())
-    if isinstance(space, spaces.Box):
-        return actions.dtype.kind in "iuf" and bool(((actions >= space.low) & (actions <= space.high)).all())
-    return all(space.contains(action) for action in actions)

@@ -23,8 +23,8 @@ from stable_baselines3.common.preprocessing import get_flattened_obs_dim
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import VecEnv
 
-from adapters.games.game_batch import Observations
 from adapters.testing.reference import Facts, MakeParallelEnv, RawGame, Witness, measure, row, same, trajectory
+from snake_pz.players import Observations
 
 MakeVenv = Callable[[Any], VecEnv]
 

@@ -15,7 +15,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from adapters.games.fixed_seats import AnyParallelEnv, mask_length
-from adapters.games.game_batch import Observations, map_arrays
+from snake_pz.players import Observations, map_arrays
 
 MakeParallelEnv = Callable[[], AnyParallelEnv]
 

@@ -24,9 +24,9 @@ from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 
 from adapters.opponents.protocol import Opponent
-from adapters.opponents.seated import SeatedPlayer
 from adapters.vec_env.buffers import ActiveBuffer, ActiveRolloutBuffer, twin_of
 from adapters.vec_env.curry import CurryVecEnv
+from snake_pz.players import SeatedPlayer
 
 
 class Imitation(NamedTuple):
@@ -139,7 +139,7 @@ class _Lessons:
     def begin(self) -> None:
         """All games have started anew."""
         self._in_game[:] = True
-        self._teacher.opponent.reset(self._slots)
+        self._teacher.player.reset(self._slots)
 
     def advise(self, played: NDArray[Any]) -> NDArray[Any]:
         """(num_envs,) what the learner does now -> what the teacher would do.
@@ -160,7 +160,7 @@ class _Lessons:
         restarted = np.flatnonzero(~self._in_game.any(axis=1))
         self._in_game[restarted] = True
         if len(restarted):
-            self._teacher.opponent.reset(self._slots[np.isin(self._games, restarted)])
+            self._teacher.player.reset(self._slots[np.isin(self._games, restarted)])
 
 
 def _environment(model: PPO) -> tuple[VecEnv, CurryVecEnv]:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.buffers import DictReplayBuffer, DictRolloutBuffer, ReplayBuffer, RolloutBuffer
 
-from adapters.games.game_batch import Observations, map_arrays
+from snake_pz.players import Observations, map_arrays
 
 
 class ActiveMask:

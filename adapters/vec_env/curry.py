@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
-from adapters.games.game_batch import GameBatch, Observations, TimeStep, map_arrays
+from adapters.games.game_batch import GameBatch, TimeStep
 from adapters.games.seating import row_seeds
 from adapters.opponents.protocol import Lineup, Opponent, Source
 from adapters.vec_env import stack_checks
 from adapters.vec_env.buffers import ActiveMask
+from snake_pz.players import Observations, map_arrays
 
 Indices = int | Iterable[int] | None
 STILL_IN = np.iinfo(np.int64).max

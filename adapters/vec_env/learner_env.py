@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from adapters.games.common_spaces import OwnSpaces, OwnView, own_spaces
-from adapters.games.game_batch import GameBatch, Observations, TimeStep, View, map_arrays
+from adapters.games.game_batch import GameBatch, TimeStep
 from adapters.opponents.protocol import Lineup, Opponent, Source
+from snake_pz.players import Observations, View, map_arrays
 
 
 class LearnerGameBatch:

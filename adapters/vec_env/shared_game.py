@@ -20,11 +20,11 @@ from tqdm import tqdm
 from adapters.games.game_batch import TimeStep
 from adapters.games.seating import row_seeds
 from adapters.opponents.policy import PolicyOpponent
-from adapters.opponents.seated import SeatedPlayer
 from adapters.vec_env.buffers import activate
 from adapters.vec_env.build import make_curried_games
 from adapters.vec_env.curry import CurryVecEnv
 from adapters.vec_env.learner_env import LearnerGameBatch, SeatNames
+from snake_pz.players import SeatedPlayer
 
 if TYPE_CHECKING:
     import torch
@@ -70,9 +70,10 @@ class SharedGame:
     but count as timesteps. Agents may have different spaces, on the "supersuit" backend.
 
     Args:
-        env: as all that follow but `learners`, as for `make_sb3_env`. Opponents see and act as the agent they play does.
+        opponent: who plays the other seats, as for `make_sb3_env`; None if there are none. Opponents see and act as the agent
+            they play does.
         learners: the names of the agents that learn. Agents never change seats.
-        opponent: who plays the other seats; None if there are none.
+        env: as all that follow, as for `make_sb3_env`.
         seed: fixes games, opponents and their actions, as the models' own seeds do, which `PPO(seed=...)` sets. Both together,
             for all models, make a run repeatable.
 
@@ -82,10 +83,10 @@ class SharedGame:
 
     def __init__(
         self,
-        env: AnyParallelEnv | Callable[..., AnyParallelEnv] | str | None = None,
+        opponent: Any = None,
         *,
         learners: Sequence[str],
-        opponent: Any = None,
+        env: AnyParallelEnv | Callable[..., AnyParallelEnv] | str | None = None,
         env_kwargs: dict[str, Any] | None = None,
         num_games: int = 8,
         backend: Literal["auto", "native", "supersuit"] = "auto",

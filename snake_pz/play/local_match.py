@@ -3,38 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
 
-import gymnasium
 import numpy as np
-from numpy.typing import NDArray
 
-from snake_pz.core.actions import to_absolute
 from snake_pz.core.engine import SnakeEngine
-from snake_pz.core.observations import encoding_of
 from snake_pz.core.state import SnakeState
+from snake_pz.core.views import EngineGames
+from snake_pz.players import Player, SeatedPlayer
 from snake_pz.replay.recording import Recorder, distinct_names
 from snake_pz.rules import Rules
-
-
-class Player(Protocol):
-    """Who plays: bots, people, and whatever else has these. One that sets `uses_masks = True` is handed action masks."""
-
-    name: str
-    observation_space: gymnasium.Space[Any]
-    action_space: gymnasium.Space[Any]
-
-    def act(self, observations: Any, slots: NDArray[np.intp], action_masks: Any) -> Any:
-        """(B, *obs) -> (B,) actions; slots name the snakes."""
-        ...
-
-    def reset(self, slots: NDArray[np.intp]) -> None:
-        """Their game starts anew."""
-        ...
-
-    def seed(self, seed: int) -> None:
-        """Start the own random stream anew."""
-        ...
 
 
 class LocalMatch:
@@ -62,7 +39,8 @@ class LocalMatch:
         self.engine = SnakeEngine(rules, 1)
         self.before: SnakeState | None = None
         self.recorder: Recorder | None = None
-        self._encodings = {id(player): _encoding(player, rules) for player in players}
+        games = EngineGames(self.engine)
+        self._seated = {id(player): SeatedPlayer(player, games) for player in players}
         self._actions = np.zeros((1, rules.num_snakes), np.int8)
 
     def start(self, seed: int) -> None:
@@ -79,13 +57,8 @@ class LocalMatch:
     def decide(self, seats: Iterable[int]) -> None:
         """Ask those of these players whose snakes are alive for their next move."""
         state = self.engine.state
-        for rows in self._groups(seat for seat in seats if state.alive[0, seat]):
-            player = self.players[rows[0]]
-            observation, actions = self._encodings[id(player)]
-            views = self.engine.observe(observation)[0, rows]
-            masks = self.engine.action_masks(actions)[0, rows] if getattr(player, "uses_masks", False) else None
-            chosen = np.asarray(player.act(views, np.array(rows), masks))
-            self._actions[0, rows] = to_absolute(chosen, state.heading[0, rows]) if actions == "relative" else chosen
+        for own in self._groups(seat for seat in seats if state.alive[0, seat]):
+            self._actions[0, own] = self._seated[id(self.players[own[0]])].act(np.array(own))
 
     def turn(self) -> None:
         """Play what was decided."""
@@ -100,14 +73,3 @@ class LocalMatch:
         for seat in seats:
             groups.setdefault(id(self.players[seat]), []).append(seat)
         return list(groups.values())
-
-
-def _encoding(player: Player, rules: Rules) -> tuple[str, str]:
-    """The encoding and the action set that a player's spaces are."""
-    encoding = encoding_of(rules, player.observation_space, player.action_space)
-    if encoding is None:
-        raise ValueError(
-            f"{player.name!r} sees {player.observation_space} and acts in {player.action_space}, which is no encoding of a "
-            f"{rules.width}x{rules.height} board: play on the board that it was trained on"
-        )
-    return encoding

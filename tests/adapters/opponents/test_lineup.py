@@ -197,7 +197,7 @@ def test_a_bad_swap_changes_nothing():
     lineup = OpponentLineup([old] * 3, games)
     alien = Scribe(2, "alien.zip")
     alien.observation_space = spaces.Box(0, 1, (9,), np.float32)
-    with pytest.raises(ValueError, match=r"opponent 'alien.zip' cannot play in these games: these games show Box"):
+    with pytest.raises(ValueError, match=r"player 'alien.zip' cannot play in these games: these games show Box"):
         lineup.set_opponents([Scribe(3), Scribe(3), alien], "now")
     with pytest.raises(ValueError, match="expected 3 opponents, one per enemy seat, got 2"):
         lineup.set_opponents([Scribe(3)] * 2)
@@ -294,7 +294,7 @@ def test_a_source_that_comes_up_with_a_misfit_is_told_so():
     alien = Scribe(2, "alien.zip")
     alien.observation_space = spaces.Box(0, 1, (9,), np.float32)
     lineup = OpponentLineup([Scribe(1)] * 3, Games())
-    with pytest.raises(ValueError, match=r"opponent 'alien.zip' cannot play in these games"):
+    with pytest.raises(ValueError, match=r"player 'alien.zip' cannot play in these games"):
         lineup.set_opponents([Deck(alien)] * 3, "now")
     assert lineup.names(0) == ("scribe1",) * 3
     lineup.restart(np.arange(4))

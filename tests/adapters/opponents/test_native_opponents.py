@@ -114,7 +114,7 @@ def test_normalised_and_stacked_by_a_live_model_that_trains_on(tmp_path):
 
 def test_a_checkpoint_of_another_board_is_refused(tmp_path):
     save(tmp_path / "m.zip", width=9, height=9)
-    with pytest.raises(ValueError, match=r"opponent '.*m\.zip' cannot play in these games: .*cannot play on a 7x7 board"):
+    with pytest.raises(ValueError, match=r"player '.*m\.zip' cannot play in these games: .*cannot play on a 7x7 board"):
         open_games(tmp_path / "m.zip")
 
 
@@ -134,7 +134,7 @@ def test_a_live_model_under_an_unknown_wrapper_is_refused_by_what_it_sees():
 
     venv = Halves(make_sb3_env("random", num_games=2, env_kwargs=RULES))
     model = PPO("MlpPolicy", venv, **SMALL)
-    with pytest.raises(ValueError, match=r"opponent 'PPO' cannot play in these games: a player trained to see .*float32"):
+    with pytest.raises(ValueError, match=r"player 'PPO' cannot play in these games: a player trained to see .*float32"):
         venv.unwrapped.set_opponent(model)
 
 

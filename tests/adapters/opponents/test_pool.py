@@ -20,9 +20,10 @@ from adapters import frozen, make_sb3_env, mixture
 from adapters.evaluation.evaluate import play_games
 from adapters.opponents import checkpoints
 from adapters.opponents.lineup import OpponentLineup
-from adapters.opponents.members import prioritized, recent, uniform
+from adapters.opponents.members import Member, prioritized, recent, uniform
 from adapters.opponents.policy import PolicyOpponent
-from adapters.opponents.pool import Member, OpponentPool, PoolInUseError, is_pool
+from adapters.opponents.pool import OpponentPool, PoolInUseError
+from adapters.opponents.pool_files import is_pool
 from adapters.opponents.pool_source import PoolSource
 from adapters.opponents.protocol import Source
 from adapters.ratings import Rating
@@ -93,11 +94,11 @@ def test_a_model_is_saved_with_its_optimiser_and_its_statistics(tmp_path, monkey
     pool = OpponentPool(tmp_path)
     member = pool.add(model, step=16)
     assert files(tmp_path) == ["manifest.json", "snapshot_16.zip", "snapshot_16_vecnormalize.pkl"]
-    assert member.statistics is not None
+    assert member.statistics_sha256 is not None
     loaded = PPO.load(pool.path(member), device="cpu")
     assert loaded.policy.optimizer.state_dict()["state"].keys() == model.policy.optimizer.state_dict()["state"].keys() != set()
     copied = OpponentPool(tmp_path / "copy").add(pool.path(member), step=3)
-    assert (copied.sha256, copied.statistics) == (member.sha256, member.statistics)
+    assert (copied.sha256, copied.statistics_sha256) == (member.sha256, member.statistics_sha256)
     games = make_sb3_env(pool, num_games=2, device="cpu")
     (opponent,) = games.lineup.opponents
     assert opponent._preprocessing._steps  # normalised
@@ -439,7 +440,7 @@ def test_leftovers_of_a_crash_are_ignored_and_removed_by_the_next_add(checkpoint
     pool = OpponentPool(tmp_path)
     assert [member.step for member in pool.members] == [1]
     added = pool.add(checkpoint, step=2)
-    assert added.statistics is None  # those that lay there were of nobody
+    assert added.statistics_sha256 is None  # those that lay there were of nobody
     assert files(tmp_path) == sorted(["manifest.json", "snapshot_1.zip", "snapshot_2.zip", *own])
 
 
@@ -509,7 +510,7 @@ def member(name, step=1, score=0.0, games=0.0):
 
 def test_the_weights_of_the_samplers():
     three = [member("a"), member("b", score=3, games=4), member("c", score=0, games=2)]
-    assert [one.win_rate for one in three] == [1 / 2, 4 / 6, 1 / 4]
+    assert [one.learner_score for one in three] == [1 / 2, 4 / 6, 1 / 4]
     np.testing.assert_allclose(prioritized(three), [1 / 4, 1 / 9, 9 / 16])
     assert uniform(three) == [1, 1, 1]
     assert recent(2)(three) == [0, 1, 1]

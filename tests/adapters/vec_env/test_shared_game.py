@@ -53,8 +53,8 @@ def dqn(venv: Any, **more: Any) -> DQN:
 def make_game() -> Iterator[Callable[..., SharedGame]]:
     games: list[SharedGame] = []
 
-    def make(*args: Any, **kwargs: Any) -> SharedGame:
-        games.append(SharedGame(*args, **{"num_games": 3, "device": "cpu", **kwargs}))
+    def make(env: Any = None, **kwargs: Any) -> SharedGame:
+        games.append(SharedGame(env=env, **{"num_games": 3, "device": "cpu", **kwargs}))
         return games[-1]
 
     yield make

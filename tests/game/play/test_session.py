@@ -660,7 +660,7 @@ def test_names_are_short_and_different():
 def test_who_does_not_fit_is_told():
     with pytest.raises(ValueError, match="expected a player for each of 4 snakes, got 1"):
         LocalMatch(Rules(), [Person("you", Rules())])
-    with pytest.raises(ValueError, match=r"'you' sees .* no encoding of a 11x11 board"):
+    with pytest.raises(ValueError, match=r"'you' cannot play in these games: .* cannot play on a 11x11 board"):
         LocalMatch(SOLO, [Person("you", Rules(width=9, height=9))])
     with pytest.raises(ValueError, match="a person plays one snake, 'you' got 2"):
         Person("you", SOLO).act(np.zeros((2, 7, 11, 11), np.uint8), np.arange(2), None)
@@ -713,7 +713,7 @@ def test_bad_options(sit):
         match=r"rules must be one of 'classic', 'battlesnake', 'battlesnake:standard', .*, 'hungry_geese', got 'chess'",
     ):
         preset("chess")
-    with pytest.raises(ValueError, match=r"'champion' sees .* which is no encoding of a 7x7 board"):
+    with pytest.raises(ValueError, match=r"'champion' cannot play in these games: .* cannot play on a 7x7 board"):
         LocalMatch(Rules(width=7, height=7), seat_humans(Rules(width=7, height=7), 1, ["champion"]))
     with pytest.raises(ValueError, match="humans must be 1 or 2, got 0"):
         seat_humans(Rules(), 0, ["greedy"])

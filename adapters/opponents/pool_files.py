@@ -1,0 +1,61 @@
+"""The files of an opponent pool's folder: where they are, how they are written, and their hashes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from adapters.opponents.checkpoints import find_checkpoint, load_policy
+from adapters.opponents.preprocessing import find_statistics
+from snake_pz.files import replacing
+
+MANIFEST = "manifest.json"
+
+
+def is_pool(folder: str | os.PathLike[str]) -> bool:
+    """Whether the folder is an opponent pool's."""
+    return (Path(folder) / MANIFEST).is_file()
+
+
+Writer = Callable[[Path], Any]
+
+
+def writers(model: Any) -> tuple[Writer, Writer | None, tuple[str, str]]:
+    """What writes a model's checkpoint, what its statistics if it has some, and its spaces in words."""
+    if isinstance(model, (str, os.PathLike)):
+        source = find_checkpoint(model)
+        if source is None:
+            raise FileNotFoundError(f"no checkpoint at {os.fspath(model)!r}: expected a file that SB3's save() wrote")
+        policy, beside = load_policy(source, "cpu"), find_statistics(source)
+        spaces = str(policy.observation_space), str(policy.action_space)
+        return partial(shutil.copyfile, source), None if beside is None else partial(shutil.copyfile, beside), spaces
+    if hasattr(model, "get_vec_normalize_env") and hasattr(model, "save"):
+        normalize = model.get_vec_normalize_env()
+        return model.save, normalize and normalize.save, (str(model.observation_space), str(model.action_space))
+    raise TypeError(f"a pool takes SB3 models and the paths of checkpoints, got {type(model).__name__}: {model!r:.80}")
+
+
+def put(path: Path, write: Writer | None) -> str | None:
+    """Have a file written as a whole, and its hash; or nothing in its place, should a crash have left something there."""
+    if write is None:
+        path.unlink(missing_ok=True)
+        return None
+    with replacing(path) as temporary:
+        write(temporary)
+    return sha256(path)
+
+
+def statistics_path(checkpoint: Path) -> Path:
+    """Where a checkpoint's `VecNormalize` statistics are: under the name that `find_statistics` looks for first."""
+    return checkpoint.with_name(f"{checkpoint.stem}_vecnormalize.pkl")
+
+
+def sha256(path: Path) -> str:
+    """Of a file, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
