@@ -93,7 +93,7 @@ def test_what_an_opponent_returns_is_checked_and_it_is_named(wrong):
     games, opponent = Games(num_games=1, seats=2), Wrong(0)
     lineup = OpponentLineup([opponent], games)
     opponent.name, opponent.action_space = "the wrong one", spaces.Discrete(4)
-    with pytest.raises(ValueError, match="opponent 'the wrong one' must return"):
+    with pytest.raises(ValueError, match="player 'the wrong one' must return"):
         lineup.act(np.zeros((1, 2), int), np.ones((1, 2), bool))
 
 
