@@ -356,10 +356,10 @@ def _write(
 def _draw_panel(
     canvas: pygame.Surface, state: SnakeState, rules: Rules, game: int, layout: Layout, names: Sequence[str]
 ) -> None:
-    """TimeStep, and a row per snake, as high as there is room for: two lines, or one if there are many snakes."""
+    """Turn, and a row per snake, as high as there is room for: two lines, or one if there are many snakes."""
     font, left, right = layout.font, layout.panel, layout.width - layout.font
     small = round(0.85 * font)
-    _write(canvas, f"TimeStep {state.turn[game]}", round(1.5 * font), TEXT, left, right, 1.7 * font)
+    _write(canvas, f"Turn {state.turn[game]}", round(1.5 * font), TEXT, left, right, 1.7 * font)
     if state.over[game]:
         _write(canvas, "game over", font, TEXT, left, right, 1.7 * font, flush_right=True)
     _write(canvas, "length", small, FAINT, left, right, 3.2 * font, flush_right=True)

@@ -1,6 +1,6 @@
 """Replay what was recorded from the official engines of Battlesnake and Hungry Geese, and count how much holds.
 
-    python tests/official_rules.py FILE.jsonl.gz ...
+    python tests/support/official_rules.py FILE.jsonl.gz ...
 
 Prints for every file how many of its records hold, in all and by kind of event (see `official_events`), and the first ones that
 do not. Exits 0 only if every record of every file is reproduced, 1 if not, 2 without files.

@@ -387,7 +387,7 @@ CASES = [
     ),
     Case(
         "The end of a game",
-        "TimeStep 199 has been played, B is longer",
+        "Turn 199 has been played, B is longer",
         "31 21 11 | 34 24 14 04",
         "RR",
         {"all": "A and B live; goes on", "geese": "A and B live; game over, places 2 and 1"},

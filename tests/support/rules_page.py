@@ -1,7 +1,7 @@
 """Write docs/rules.md from `Rules`, the corner cases and the recorded transitions that the tests run.
 
-    python tests/rules_page.py            writes the page
-    python tests/rules_page.py --check    exits 1 if the page is not what this would write
+    python tests/support/rules_page.py            writes the page
+    python tests/support/rules_page.py --check    exits 1 if the page is not what this would write
 
 `test_rules_page` plays every case and compares the page, so that neither can disagree with the code.
 """
@@ -33,7 +33,7 @@ ACROSS = 6  # positions side by side
 INTRODUCTION = """\
 # The rules
 
-<!-- Written by tests/rules_page.py; edit that, or the tables' sources, and run it. -->
+<!-- Written by tests/support/rules_page.py; edit that, or the tables' sources, and run it. -->
 
 Rules are data: an immutable `Rules`, a field a rule. A preset is a set of values, and any field can be changed:
 
@@ -127,7 +127,7 @@ PROOF = """\
 hold, and exits 0 only if all do:
 
 ```bash
-python tests/official_rules.py tests/data/*.jsonl.gz
+python tests/support/official_rules.py tests/data/*.jsonl.gz
 ```
 
 Compared are bodies, those of the dead too, health, food and its order, cause of death and by whom, hazards, and whether the
@@ -239,7 +239,7 @@ def main(arguments: list[str]) -> int:
     """Write the page, or compare it."""
     if arguments == ["--check"]:
         if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page():
-            print("docs/rules.md is not up to date: run python tests/rules_page.py")
+            print("docs/rules.md is not up to date: run python tests/support/rules_page.py")
             return 1
     elif arguments:
         print(__doc__)

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first
 
 from snake_pz.core import observations
-from snake_pz.core.actions import ACTIONS, action_space
+from snake_pz.core.actions import ACTIONS, action_space, to_absolute
 from snake_pz.core.engine import SnakeEngine
 from snake_pz.core.observations import BOARD_PLANES, EGOCENTRIC_PLANES, GREY_LEVELS, OBSERVATIONS, observation_space
 from snake_pz.core.state import Position
@@ -262,7 +262,7 @@ def test_the_view_before_the_first_move_heads_up() -> None:
     assert np.argwhere(engine.observe("egocentric")[0, 0, 3]).tolist() == [[3, 4]]
     assert engine.action_masks("absolute").tolist() == [[[1, 1, 1, 1]]], "it cannot reverse"
     assert engine.action_masks("relative").tolist() == [[[1, 1, 1]]]
-    assert observations.to_absolute(np.arange(3), np.full(3, -1, np.int8)).tolist() == [3, 0, 1]
+    assert to_absolute(np.arange(3), np.full(3, -1, np.int8)).tolist() == [3, 0, 1]
 
 
 # ---------------------------------------------------------------------------------------------------- against the oracle
@@ -412,7 +412,7 @@ def test_unknown_names() -> None:
 
 def test_relative_actions() -> None:
     headings = np.arange(4, dtype=np.int8)
-    turns = [observations.to_absolute(np.full(4, action), headings).tolist() for action in range(3)]
+    turns = [to_absolute(np.full(4, action), headings).tolist() for action in range(3)]
     assert turns == [[3, 0, 1, 2], [0, 1, 2, 3], [1, 2, 3, 0]]
 
 

@@ -23,7 +23,7 @@ def test_the_engine_gives_the_outcomes_of_the_page(case: Case) -> None:
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "run python tests/rules_page.py"
+    assert PAGE.read_text(encoding="utf-8") == page(), "run python tests/support/rules_page.py"
     assert main(["--check"]) == 0
 
 

@@ -16,8 +16,8 @@ import pytest
 
 from snake_pz.core.engine import SnakeEngine
 from snake_pz.core.state import BODY, WALL, Position, SnakeState
-from snake_pz.drawing import picture, render, sprites
-from snake_pz.drawing.picture import HEADINGS, make_layout
+from snake_pz.drawing import render, sprites
+from snake_pz.drawing.picture import HEADINGS, _background, default_cell, draw_game, make_layout
 from snake_pz.drawing.sprites import APPLE, PALETTE
 from snake_pz.rules import Rules
 
@@ -33,14 +33,14 @@ def position(rules=RULES, **changes):
 
 def middle(picture, rules, x, y, dx=0.0, dy=0.0, cell_size=None):
     """The pixel in the middle of a cell, or a part of a cell beside it."""
-    layout = make_layout(rules, cell_size or picture.default_cell(rules))
+    layout = make_layout(rules, cell_size or default_cell(rules))
     row = layout.top + (y + 0.5 + dy) * layout.cell
     column = layout.left + (x + 0.5 + dx) * layout.cell
     return tuple(picture[int(row), int(column)].tolist())
 
 
 def board_of(picture, rules):
-    layout = make_layout(rules, picture.default_cell(rules))
+    layout = make_layout(rules, default_cell(rules))
     return picture[
         layout.top : layout.top + layout.rows * layout.cell, layout.left : layout.left + layout.columns * layout.cell
     ]
@@ -129,7 +129,7 @@ def test_every_snake_of_many_looks_different():
 
 def test_heads_look_where_they_go():
     rules = Rules(width=5, height=5, num_snakes=1)
-    layout = make_layout(rules, picture.default_cell(rules))
+    layout = make_layout(rules, default_cell(rules))
     views = []
     for heading, (dx, dy) in enumerate(HEADINGS):
         image = render.rgb_array(position(rules, bodies=[[(2, 2)]], headings=[heading], food=()), rules)
@@ -143,7 +143,7 @@ def test_heads_look_where_they_go():
 def test_tails_taper_and_doubled_ones_are_blunt():
     def width_at_tail(body):
         row = board_of(render.rgb_array(position(bodies=[body, []], food=()), RULES), RULES)
-        column = row[:, int((body[-1][0] + 0.5) * make_layout(RULES, picture.default_cell(RULES)).cell)]
+        column = row[:, int((body[-1][0] + 0.5) * make_layout(RULES, default_cell(RULES)).cell)]
         return int((column == PALETTE[0]).all(axis=1).sum())
 
     body = [(5, 2), (4, 2), (3, 2), (2, 2), (1, 2)]
@@ -175,7 +175,7 @@ def test_a_body_across_the_seam_is_joined_to_the_edge_on_both_sides():
         assert middle(picture, wrap, x, y, dx, dy) == PALETTE[0]
     for x in (2, 3, 4):
         assert middle(picture, wrap, x, 2) not in PALETTE, "nothing is drawn across the board"
-    layout = make_layout(wrap, picture.default_cell(wrap))
+    layout = make_layout(wrap, default_cell(wrap))
     outside = np.concatenate([picture[:, : layout.left].reshape(-1, 3), picture[: layout.top, : layout.panel].reshape(-1, 3)])
     assert PALETTE[0] not in {tuple(colour) for colour in outside.tolist()}
 
@@ -247,7 +247,7 @@ def test_bad_input():
 
 def test_long_names_stay_in_their_panel():
     picture = render.rgb_array(position(), RULES, names=["W" * 200, "{killer}"])
-    layout = make_layout(RULES, picture.default_cell(RULES))
+    layout = make_layout(RULES, default_cell(RULES))
     assert (picture[:, -layout.font :] == sprites.PAPER).all()
 
 
@@ -263,7 +263,7 @@ def run(code, **environment):
 
 SETUP = """
 import sys
-from snake_pz import render
+from snake_pz.drawing import render
 from snake_pz.rules import Rules
 from snake_pz.core.state import SnakeState
 rules = Rules()
@@ -286,8 +286,8 @@ def test_a_picture_needs_no_display_and_prints_nothing():
 
 def sliding(before, after, progress, rules=RULES, names=None):
     """The picture on the way from one to the other."""
-    layout = make_layout(rules, picture.default_cell(rules))
-    canvas = picture.draw_game(after, rules, 0, layout, ["a"] * rules.num_snakes, before, progress)
+    layout = make_layout(rules, default_cell(rules))
+    canvas = draw_game(after, rules, 0, layout, ["a"] * rules.num_snakes, before, progress)
     import pygame.surfarray
 
     return pygame.surfarray.array3d(canvas).transpose(1, 0, 2)
@@ -419,7 +419,7 @@ def test_window_shows_the_picture_of_its_own_size(pygame):
     screen = pygame.display.get_surface()
     shown = pygame.surfarray.array3d(screen).transpose(1, 0, 2)
     cell_size = render._fitting(RULES, *screen.get_size()).cell
-    assert cell_size >= picture.default_cell(RULES)
+    assert cell_size >= default_cell(RULES)
     assert np.array_equal(shown, render.rgb_array(position(), RULES, cell_size=cell_size))
     window.close()
     window.close()
@@ -516,7 +516,7 @@ def test_pictures_and_windows_survive_pygame_quit_and_leave_a_display_alone(pyga
     screen = pygame.display.set_mode((320, 200), depth=16)
     assert np.array_equal(render.rgb_array(position(), RULES), before)
     sprites.sprite.cache_clear()
-    picture._background.cache_clear()
+    _background.cache_clear()
     sprites.text_line.cache_clear()
     assert np.array_equal(render.rgb_array(position(), RULES), before)
     assert pygame.display.get_surface() is screen

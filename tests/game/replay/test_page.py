@@ -257,7 +257,7 @@ def test_it_scrubs_steps_plays_and_ends_on_the_right_turn(browser: Any, tmp_path
     shown = Page(browser, _write(replay, tmp_path))
     assert shown.turn == 0
     shown.scrub(17)
-    assert (shown.turn, shown.text("#turn")) == (17, "TimeStep 17")
+    assert (shown.turn, shown.text("#turn")) == (17, "Turn 17")
     shown.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ARROW_LEFT)
     assert shown.turn == 18
     for button, turn in (("step", 19), ("back", 18), ("last", last), ("step", last), ("first", 0), ("back", 0)):
