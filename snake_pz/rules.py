@@ -7,6 +7,8 @@ import difflib
 from collections.abc import Mapping
 from typing import Any, Literal, get_args, get_type_hints
 
+from snake_pz.ranges import Range, check_ranges
+
 Edge = Literal["wall", "wrap"]
 Growth = Literal["same_turn", "next_turn", "every_turn"]
 HeadToHead = Literal["all_die", "longest_survives"]
@@ -108,20 +110,7 @@ class Rules:
         for name, literal in _choices().items():
             if getattr(self, name) not in literal:
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, literal))}, got {getattr(self, name)!r}")
-        for name, low, high in _RANGES:
-            value = getattr(self, name)
-            if name in ("max_turns", "max_length") and value is None:
-                continue
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise ValueError(f"{name} must be an int, got {value!r}")
-            if value < low:
-                raise ValueError(f"{name} must be >= {low}, got {value}")
-            if value > high:
-                raise ValueError(f"{name} must be <= {high}, got {value}")
-        if isinstance(self.food_chance, bool) or not isinstance(self.food_chance, int | float):
-            raise ValueError(f"food_chance must be a number, got {self.food_chance!r}")
-        if not 0 <= self.food_chance <= 1:
-            raise ValueError(f"food_chance must be between 0 and 1, got {self.food_chance}")
+        check_ranges(self, _RANGES)
         if not isinstance(self.food_near_heads, bool):
             raise ValueError(f"food_near_heads must be True or False, got {self.food_near_heads!r}")
         if self.start != "rings" and self.start_length > 251:  # a cell counts at most 255 segments, and four heads may come
@@ -250,20 +239,21 @@ class Rules:
         return rings
 
 
-_RANGES: list[tuple[str, int, int]] = [
-    ("width", 2, MAX_SIDE),
-    ("height", 2, MAX_SIDE),
-    ("num_snakes", 1, 1000),
-    ("start_length", 1, 10_000),
-    ("food_initial", 0, MAX_SIDE * MAX_SIDE),
-    ("food_minimum", 0, MAX_SIDE * MAX_SIDE),
-    ("max_length", 1, MAX_SIDE * MAX_SIDE),
-    ("max_health", 1, 30_000),
-    ("hunger_every", 1, 2**30),
-    ("hazard_damage", -30_000, 30_000),
-    ("shrink_every", 0, 2**30),
-    ("max_turns", 1, 2**30),
-]
+_RANGES = {
+    "width": Range(2, MAX_SIDE),
+    "height": Range(2, MAX_SIDE),
+    "num_snakes": Range(1, 1000),
+    "start_length": Range(1, 10_000),
+    "food_initial": Range(0, MAX_SIDE * MAX_SIDE),
+    "food_minimum": Range(0, MAX_SIDE * MAX_SIDE),
+    "food_chance": Range(0, 1, whole=False),
+    "max_length": Range(1, MAX_SIDE * MAX_SIDE, optional=True),
+    "max_health": Range(1, 30_000),
+    "hunger_every": Range(1, 2**30),
+    "hazard_damage": Range(-30_000, 30_000),
+    "shrink_every": Range(0, 2**30),
+    "max_turns": Range(1, 2**30, optional=True),
+}
 
 
 def _choices() -> dict[str, tuple[Any, ...]]:

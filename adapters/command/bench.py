@@ -309,9 +309,9 @@ class _Loop:
             "CnnPolicy",
             self._env,
             policy_kwargs=policy_kwargs(),
-            n_steps=max(2, 2 * round(recipe.rollout * num_games / self._samples_per_step() / 2)),  # whole minibatches to SB3
+            n_steps=max(2, 2 * round(recipe.n_steps * num_games / self._samples_per_step() / 2)),  # whole minibatches to SB3
             batch_size=recipe.batch_size,
-            n_epochs=recipe.epochs,
+            n_epochs=recipe.n_epochs,
             learning_rate=0.0,
             rollout_buffer_class=ActiveRolloutBuffer,
             rollout_buffer_kwargs={"active": self._env.active},

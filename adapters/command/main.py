@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 
-from adapters.opponents.pool import PoolInUseError
 from adapters.training.recipe import QUICK, Recipe, parse_opponent
 from snake_pz.bots import BOTS
 from snake_pz.files import check_writable
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 app = typer.Typer(help="Multi-snake for PettingZoo, self-play for Stable-Baselines3.", no_args_is_help=True)
 bench_app = typer.Typer(help="Measure this machine.", no_args_is_help=True)
 app.add_typer(bench_app, name="bench")
-console = Console(highlight=False)
-
 WHO = f"a bot ({', '.join(BOTS)}), champion (trained on the classic 11x11 board), a checkpoint"
+
+
+NUM_SNAKES = typer.Option("--num-snakes", "--snakes", help="Snakes on the board, people included.")
 
 
 def _default(setting: str, text: str) -> str:
@@ -43,9 +45,16 @@ def train(
     resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder, with its own settings.")] = None,
     config: Annotated[Path | None, typer.Option(help="A config.json whose settings to start from.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A run of at most three minutes on two cores.")] = False,
-    steps: Annotated[int | None, typer.Option(help=_default("steps", "Steps of PPO, over all games together."))] = None,
+    total_timesteps: Annotated[
+        int | None,
+        typer.Option(
+            "--total-timesteps", "--steps", help=_default("total_timesteps", "Steps of PPO, over all games together.")
+        ),
+    ] = None,
     minutes: Annotated[float | None, typer.Option(help="Stop learning after so many minutes, measurements apart.")] = None,
-    games: Annotated[int | None, typer.Option(help=_default("games", "Games side by side."))] = None,
+    num_games: Annotated[
+        int | None, typer.Option("--num-games", "--games", help=_default("num_games", "Games side by side."))
+    ] = None,
     learners: Annotated[str | None, typer.Option(help=_default("learners", "Snakes of a game that learn, or all."))] = None,
     opponent: Annotated[
         list[str] | None,
@@ -60,14 +69,17 @@ def train(
         str | None, typer.Option(help=_default("teacher", "The bot that the policy is taught to play like first."))
     ] = None,
     teacher_steps: Annotated[
-        int | None, typer.Option(help=_default("teacher_steps", "For how many steps; 0: not at all. Fewer where --steps are."))
+        int | None,
+        typer.Option(
+            help=_default("teacher_steps", "For how many steps; 0: not at all. By default less where --total-timesteps is.")
+        ),
     ] = None,
     rules: Annotated[
         str | None, typer.Option(help=_default("rules", "classic, battlesnake, battlesnake:MODE or hungry_geese."))
     ] = None,
     width: Annotated[int | None, typer.Option(help="Cells in a row.")] = None,
     height: Annotated[int | None, typer.Option(help="Cells in a column.")] = None,
-    snakes: Annotated[int | None, typer.Option(help="Snakes on the board.")] = None,
+    num_snakes: Annotated[int | None, NUM_SNAKES] = None,
     snapshot_every: Annotated[int | None, typer.Option(help=_default("snapshot_every", "Steps between snapshots."))] = None,
     seed: Annotated[int | None, typer.Option(help="Of everything. Default: drawn, and kept in config.json.")] = None,
     device: Annotated[str | None, typer.Option(help=_default("device", "auto, cpu, cuda, ..."))] = None,
@@ -78,16 +90,16 @@ def train(
     from adapters.training import run as training
 
     given: dict[str, Any] = {
-        "steps": steps,
+        "total_timesteps": total_timesteps,
         "minutes": minutes,
-        "games": games,
+        "num_games": num_games,
         "learners": int(learners) if learners and learners.isdecimal() else learners,
         "teacher": teacher,
         "teacher_steps": teacher_steps,
         "rules": rules,
         "width": width,
         "height": height,
-        "snakes": snakes,
+        "num_snakes": num_snakes,
         "snapshot_every": snapshot_every,
         "seed": seed,
         "device": device,
@@ -98,23 +110,25 @@ def train(
         if opponent:
             changes["opponent"] = parse_opponent(opponent)
         if resume is not None:
-            if refused := sorted(set(changes) - {"steps", "minutes"}) + [
+            if refused := sorted(set(changes) - {"total_timesteps", "minutes"}) + [
                 name for name, on in (("out", out), ("config", config), ("quick", quick)) if on
             ]:
                 raise ValueError(
-                    f"a resumed run keeps its settings; only --steps and --minutes go with --resume, got {refused}"
+                    f"a resumed run keeps its settings; only --total-timesteps and --minutes go with --resume, got {refused}"
                 )
-            training.resume(resume, steps=steps, minutes=minutes, say=_say)
+            training.resume(resume, total_timesteps=total_timesteps, minutes=minutes, say=_say)
             return
         if config is not None and quick:
             raise ValueError("--config and --quick are two recipes: give one")
         recipe = QUICK if quick else Recipe.load(config) if config is not None else Recipe()
-        if config is None and steps is not None and 0 < steps < recipe.steps:
-            changes.setdefault("teacher_steps", recipe.teacher_steps * steps // recipe.steps)  # a third of the time, as ever
+        if config is None and total_timesteps is not None and 0 < total_timesteps < recipe.total_timesteps:
+            lessons = recipe.teacher_steps * total_timesteps // recipe.total_timesteps  # a third of the time, as ever
+            changes.setdefault("teacher_steps", lessons)
         recipe = dataclasses.replace(recipe, **changes)
         if opponent and recipe.everyone_learns:
             raise ValueError(
-                f"--opponent has no seat where all {recipe.num_snakes} snakes learn: take fewer --learners or more --snakes"
+                f"--opponent has no seat where all {recipe.game_rules().num_snakes} snakes learn: take fewer --learners or more "
+                "--num-snakes"
             )
         while True:
             try:
@@ -125,9 +139,16 @@ def train(
                     raise
 
 
+def _console(stderr: bool = False) -> Console:
+    """Where tables and messages go."""
+    from rich.console import Console  # a tenth of a second, which `--help` can do without
+
+    return Console(highlight=False, stderr=stderr)
+
+
 def _say(line: str) -> None:
     """Print it as it is: a path may have brackets in it."""
-    console.print(line, markup=False, soft_wrap=True)
+    _console().print(line, markup=False, soft_wrap=True)
 
 
 def _next_free(path: Path) -> Path:
@@ -146,7 +167,7 @@ def play(
     rules: Annotated[str, typer.Option(help="classic, battlesnake, battlesnake:MODE or hungry_geese.")] = "classic",
     width: Annotated[int | None, typer.Option(help="Cells in a row.")] = None,
     height: Annotated[int | None, typer.Option(help="Cells in a column.")] = None,
-    snakes: Annotated[int | None, typer.Option(help="Snakes, people included.")] = None,
+    num_snakes: Annotated[int | None, NUM_SNAKES] = None,
     fps: Annotated[float, typer.Option(help="Turns per second; + and - change it.")] = 6,
     seed: Annotated[int | None, typer.Option(min=0, help="Of the first game and its opponents.")] = None,
     record: Annotated[Path | None, typer.Option(help="Keep the game here as a replay, later ones beside it.")] = None,
@@ -158,11 +179,11 @@ def play(
     from snake_pz.presets import preset
 
     with _clear_errors():
-        chosen = preset(rules, width=width, height=height, num_snakes=snakes)
+        chosen = preset(rules, width=width, height=height, num_snakes=num_snakes)
         session = Session(LocalMatch(chosen, seat_humans(chosen, humans, opponent)), fps=fps, seed=seed, record=record)
     session.run()
     for path in session.recordings:
-        console.print(f"recorded {path}", markup=False, soft_wrap=True)
+        _say(f"recorded {path}")
 
 
 @app.command()
@@ -213,14 +234,15 @@ def watch(
             (mp4, lambda path: export.write_mp4(replay, path, fps)),
         ]
         if ansi:
+            terminal = sys.stdout.isatty()
             for turn, text in enumerate(export.texts(replay)):
                 # a terminal is drawn over; a file or pipe gets one after the other
-                typer.echo(f"\x1b[H\x1b[J{text}" if console.is_terminal else text if turn == 0 else f"\n{text}")
-                time.sleep(1 / fps if console.is_terminal else 0)
+                typer.echo(f"\x1b[H\x1b[J{text}" if terminal else text if turn == 0 else f"\n{text}")
+                time.sleep(1 / fps if terminal else 0)
         for path, write in writers:
             if path is not None:
                 write(path)
-                console.print(f"wrote {path}, {path.stat().st_size / 1000:,.1f} kB", markup=False, soft_wrap=True)
+                _say(f"wrote {path}, {path.stat().st_size / 1000:,.1f} kB")
         if window or not (ansi or any(path for path, _ in writers)):
             try:
                 open_window(replay, fps)
@@ -236,7 +258,7 @@ def tournament(
     rules: Annotated[str, typer.Option(help="classic, battlesnake, battlesnake:MODE or hungry_geese.")] = "classic",
     width: Annotated[int | None, typer.Option(help="Cells in a row.")] = None,
     height: Annotated[int | None, typer.Option(help="Cells in a column.")] = None,
-    snakes: Annotated[int | None, typer.Option(help="Snakes in a game.")] = None,
+    num_snakes: Annotated[int | None, NUM_SNAKES] = None,
     max_cycles: Annotated[int, typer.Option(help="Turns after which a game is cut short.")] = 500,
     deterministic: Annotated[bool, typer.Option("--deterministic", help="Checkpoints take their likeliest action.")] = False,
     device: Annotated[str, typer.Option(help="Where checkpoints predict: auto, cpu, cuda, ...")] = "auto",
@@ -258,7 +280,7 @@ def tournament(
             players,
             games=games,
             seed=seed,
-            env_kwargs={"rules": preset(rules, width=width, height=height, num_snakes=snakes), "max_cycles": max_cycles},
+            env_kwargs={"rules": preset(rules, width=width, height=height, num_snakes=num_snakes), "max_cycles": max_cycles},
             deterministic=deterministic,
             device=device,
             progress=True,
@@ -267,13 +289,13 @@ def tournament(
         if printed:
             typer.echo(standings.json(), nl=False)
         else:
-            console.print(standings.table())
+            _console().print(standings.table())
         writers = ((document, standings.write_json), (csv, standings.write_csv), (plot, standings.plot))
         for path, write in writers:
             if path is not None:
                 write(path)
                 if not printed:
-                    console.print(f"wrote {path}", markup=False, soft_wrap=True)
+                    _say(f"wrote {path}")
 
 
 @bench_app.command()
@@ -283,7 +305,7 @@ def engine(
     """Steps per second of the engine, the PettingZoo API and both backends, side by side in one run."""
     from adapters.command.bench import bench_engine
 
-    console.print(bench_engine(seconds))
+    _console().print(bench_engine(seconds))
 
 
 @bench_app.command()
@@ -294,7 +316,7 @@ def opponents(
     from adapters.command.bench import bench_opponents
 
     for table in bench_opponents(seconds):
-        console.print(table)
+        _console().print(table)
 
 
 @bench_app.command()
@@ -304,7 +326,7 @@ def learners(
     """Samples to learn from per second: one policy in all four seats against one learner with three checkpoints."""
     from adapters.command.bench import bench_learners
 
-    console.print(bench_learners(seconds))
+    _console().print(bench_learners(seconds))
 
 
 @bench_app.command()
@@ -315,7 +337,7 @@ def soak(
     """Step for long while enemies are swapped; fails if memory grows by 3 % or a file stays open."""
     from adapters.command.bench import bench_soak
 
-    if not bench_soak(steps, swap_every, say=console.print):
+    if not bench_soak(steps, swap_every, say=_say):
         raise typer.Exit(1)
 
 
@@ -324,6 +346,10 @@ def _clear_errors() -> Iterator[None]:
     """What a user can mend is one sentence, not a traceback."""
     try:
         yield
-    except (ValueError, OSError, PoolInUseError) as error:
-        console.print(f"[red]snake-pz: {escape(str(error))}[/red]", soft_wrap=True)
+    except (ValueError, OSError, RuntimeError) as error:
+        from adapters.opponents.pool import PoolInUseError
+
+        if isinstance(error, RuntimeError) and not isinstance(error, PoolInUseError):
+            raise
+        _console(stderr=True).print(f"snake-pz: {error}", style="red", markup=False, soft_wrap=True)
         raise typer.Exit(2) from error

@@ -42,6 +42,24 @@ def find_checkpoint(path: str | os.PathLike[str]) -> Path | None:
     return None
 
 
+def existing_checkpoint(path: str | os.PathLike[str], called: str = "") -> Path:
+    """The file at the path, or at the path with .zip.
+
+    Args:
+        path: where it should be.
+        called: what the user called it; "": the path.
+
+    Raises:
+        FileNotFoundError: there is neither.
+    """
+    file = find_checkpoint(path)
+    if file is None:
+        raise FileNotFoundError(
+            f"no checkpoint at {called or os.fspath(path)!r}: expected the path of a file that SB3's save() wrote"
+        )
+    return file
+
+
 def load_policy(path: str | os.PathLike[str], device: torch.device | str = "auto") -> BasePolicy:
     """The policy of an SB3 checkpoint, frozen and in evaluation mode.
 
@@ -53,9 +71,7 @@ def load_policy(path: str | os.PathLike[str], device: torch.device | str = "auto
         FileNotFoundError: neither the path nor the path with .zip is a file.
         ValueError: it is no SB3 checkpoint, its policy cannot be rebuilt here, or there is no such device.
     """
-    file = find_checkpoint(path)
-    if file is None:
-        raise FileNotFoundError(f"no checkpoint at {os.fspath(path)!r}: expected the path of a file that SB3's save() wrote")
+    file = existing_checkpoint(path)
     status = file.stat()
     where = find_device(device)
     key = (file.absolute(), status.st_mtime_ns, status.st_size, where)

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from adapters.opponents.checkpoints import find_checkpoint, load_policy
+from adapters.opponents.checkpoints import existing_checkpoint, load_policy
 from adapters.opponents.preprocessing import find_statistics
 from snake_pz.files import replacing
 
@@ -28,9 +28,7 @@ Writer = Callable[[Path], Any]
 def writers(model: Any) -> tuple[Writer, Writer | None, tuple[str, str]]:
     """What writes a model's checkpoint, what its statistics if it has some, and its spaces in words."""
     if isinstance(model, (str, os.PathLike)):
-        source = find_checkpoint(model)
-        if source is None:
-            raise FileNotFoundError(f"no checkpoint at {os.fspath(model)!r}: expected a file that SB3's save() wrote")
+        source = existing_checkpoint(model)
         policy, beside = load_policy(source, "cpu"), find_statistics(source)
         spaces = str(policy.observation_space), str(policy.action_space)
         return partial(shutil.copyfile, source), None if beside is None else partial(shutil.copyfile, beside), spaces

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from adapters.games.common_spaces import OwnSpaces, own_spaces
 from adapters.games.game_batch import GameBatch
+from adapters.opponents.checkpoints import existing_checkpoint
 from adapters.opponents.mixture_source import MixtureSource
 from adapters.opponents.parse import CHAMPION, Bot, Checkpoint, Function, Live, Mixture, Pool, Ready, Settings, by_seat, parse
 from adapters.opponents.policy import PolicyOpponent
@@ -64,6 +65,7 @@ class Resolver:
             case Bot(name):
                 return self._make_bot(name)
             case Checkpoint(file, settings, label):
+                existing_checkpoint(file, called=label)
                 return PolicyOpponent(file, shown=self._shown, **self._settings(settings, label))
             case Live():
                 return PolicyOpponent(parsed.thing, shown=self._shown, **self._settings(parsed.settings))

@@ -5,17 +5,18 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from snake_pz import make_bot
+from snake_pz.bots import BOTS
 from snake_pz.core.rewards import RewardWeights
 from snake_pz.files import replacing
 from snake_pz.presets import preset
+from snake_pz.ranges import Range, check_ranges
+from snake_pz.rules import Rules, check_names
 
 Shares = Mapping[str, float]
 
@@ -25,25 +26,25 @@ class Recipe:
     """The settings of a run.
 
     Attributes:
-        steps: how many steps to learn, over all games and learner seats together, as SB3 counts them.
+        total_timesteps: how many steps to learn, over all games and learner seats together, as SB3 counts them.
         minutes: stop earlier, after so many minutes of training, of which the teacher gets a third at most; None: when the
             steps are done.
-        games: how many games run side by side.
+        num_games: how many games run side by side.
         learners: how many snakes of each game the learner plays, "all" of them or a number.
         opponent: who plays the other snakes: a bot, the path of a checkpoint or pool, or "self", the pool of the run's own
             snapshots; or a dict of these with shares, drawn for each seat and game by itself.
         rules: classic, battlesnake, battlesnake:MODE or hungry_geese.
         width: cells in a row; None: what the rules say, as for the next two.
         height: cells in a column.
-        snakes: snakes on the board.
+        num_snakes: snakes on the board.
         observation: what the learner sees. The default turns with the snake.
         actions: how it moves.
         rewards: those of `RewardWeights` that differ from its defaults.
         teacher: the bot whose play the policy is taught before it learns for itself, see `imitation`.
         teacher_steps: for how many steps; 0: not at all.
-        rollout: steps of each game between two updates.
+        n_steps: steps of each game between two updates.
         batch_size: samples of one gradient step.
-        epochs: how often each sample is used.
+        n_epochs: how often each sample is used.
         learning_rate: at the start; it falls linearly to a tenth of it.
         gamma: discount of one step.
         gae_lambda: of the generalised advantage estimate.
@@ -58,23 +59,23 @@ class Recipe:
         ValueError: a number out of its range, rules or rewards that there are not.
     """
 
-    steps: int = 3_000_000
+    total_timesteps: int = 3_000_000
     minutes: float | None = None
-    games: int = 128
+    num_games: int = 128
     learners: int | str = 1
     opponent: str | Shares = dataclasses.field(default_factory=lambda: {"survivor": 13, "self": 4, "greedy": 3})
     rules: str = "classic"
     width: int | None = None
     height: int | None = None
-    snakes: int | None = None
+    num_snakes: int | None = None
     observation: str = "egocentric"
     actions: str = "relative"
     rewards: Shares = dataclasses.field(default_factory=lambda: {"food": 0.3, "win": 2.0})
     teacher: str = "territorial"
     teacher_steps: int = 1_400_000
-    rollout: int = 64
+    n_steps: int = 64
     batch_size: int = 1024
-    epochs: int = 2
+    n_epochs: int = 2
     learning_rate: float = 5e-4
     gamma: float = 0.99
     gae_lambda: float = 0.95
@@ -87,15 +88,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         """Check the numbers and the names."""
-        for name, (kind, low, high) in _RANGES.items():
-            value = getattr(self, name)
-            if value is None and name in ("minutes", "width", "height", "snakes", "seed"):
-                continue
-            is_number = isinstance(value, int if kind is int else (int, float)) and not isinstance(value, bool)
-            if not is_number or not low <= value <= high:
-                what = "whole number" if kind is int else "number"
-                upper = f" to {high:,}" if high < math.inf else ""
-                raise ValueError(f"{name} must be a {what} from {low}{upper}, got {value!r}")
+        check_ranges(self, _RANGES)
         if self.learners != "all" and (
             isinstance(self.learners, bool) or not isinstance(self.learners, int) or self.learners < 1
         ):
@@ -103,37 +96,35 @@ class Recipe:
         _check_shares("rewards", self.rewards, low=-math.inf)
         if not isinstance(self.opponent, str):
             _check_shares("opponent", self.opponent, low=0.0)
-        make_bot(self.teacher, self.env_kwargs()["rules"])
+        check_names("bot", {self.teacher: self.rules}, list(BOTS))
+        self.env_kwargs()
 
     def env_kwargs(self) -> dict[str, Any]:
         """The keywords of `snake_v0.parallel_env`."""
         known = [field.name for field in dataclasses.fields(RewardWeights)]
         if unknown := sorted(set(self.rewards) - set(known)):
             raise ValueError(f"rewards may have {', '.join(known)}, got {unknown}")
-        changes = {"width": self.width, "height": self.height, "num_snakes": self.snakes}
         return {
-            "rules": preset(self.rules, **changes),
+            "rules": self.game_rules(),
             "observation": self.observation,
             "actions": self.actions,
             "rewards": RewardWeights(**self.rewards),
         }
 
-    @property
-    def num_snakes(self) -> int:
-        """On the board, as the rules say it where the recipe does not."""
-        snakes: int = self.env_kwargs()["rules"].num_snakes
-        return snakes
+    def game_rules(self) -> Rules:
+        """The rules of this name, with the board and the snakes that the recipe has."""
+        return preset(self.rules, width=self.width, height=self.height, num_snakes=self.num_snakes)
 
     @property
     def everyone_learns(self) -> bool:
         """Whether no snake is left for an opponent."""
-        return self.learners in ("all", self.num_snakes)
+        return self.learners in ("all", self.game_rules().num_snakes)
 
     def seeded(self) -> Recipe:
         """The same with a seed that stands."""
         if self.seed is not None:
             return self
-        return dataclasses.replace(self, seed=int(np.random.SeedSequence().generate_state(1)[0]))
+        return dataclasses.replace(self, seed=secrets.randbits(32))
 
     def save(self, path: Path) -> None:
         """Write it as JSON, whole or not at all."""
@@ -153,33 +144,43 @@ class Recipe:
         except ValueError as error:  # no JSON, or no text
             raise ValueError(f"{path} is no recipe: expected the JSON of a config.json, got {error}") from error
         known = [field.name for field in dataclasses.fields(cls)]
+        if isinstance(settings, dict):
+            settings = {_FORMER_NAMES.get(name, name): value for name, value in settings.items()}
         if not isinstance(settings, dict) or (set(settings) - set(known)):
             unknown = sorted(set(settings) - set(known)) if isinstance(settings, dict) else type(settings).__name__
             raise ValueError(f"{path} is no recipe of this version: unknown settings {unknown}; known are {', '.join(known)}")
         return cls(**settings)
 
 
-_RANGES: dict[str, tuple[type, float, float]] = {
-    "steps": (int, 1, math.inf),
-    "minutes": (float, 1e-9, math.inf),
-    "games": (int, 1, math.inf),
-    "width": (int, 1, math.inf),  # what the rules allow, they say themselves
-    "height": (int, 1, math.inf),
-    "snakes": (int, 1, math.inf),
-    "teacher_steps": (int, 0, math.inf),
-    "rollout": (int, 2, math.inf),
-    "batch_size": (int, 2, math.inf),
-    "epochs": (int, 1, math.inf),
-    "learning_rate": (float, 1e-12, 1.0),
-    "gamma": (float, 0.0, 1.0),
-    "gae_lambda": (float, 0.0, 1.0),
-    "ent_coef": (float, 0.0, math.inf),
-    "snapshot_every": (int, 1, math.inf),
-    "measure_every": (int, 1, math.inf),
-    "measure_games": (int, 1, math.inf),
-    "seed": (int, 0, 2**32 - 1),
+_RANGES = {
+    "total_timesteps": Range(1),
+    "minutes": Range(1e-9, whole=False, optional=True),
+    "num_games": Range(1),
+    "width": Range(1, optional=True),  # what the rules allow, they say themselves
+    "height": Range(1, optional=True),
+    "num_snakes": Range(1, optional=True),
+    "teacher_steps": Range(0),
+    "n_steps": Range(2),
+    "batch_size": Range(2),
+    "n_epochs": Range(1),
+    "learning_rate": Range(1e-12, 1, whole=False),
+    "gamma": Range(0, 1, whole=False),
+    "gae_lambda": Range(0, 1, whole=False),
+    "ent_coef": Range(0, whole=False),
+    "snapshot_every": Range(1),
+    "measure_every": Range(1),
+    "measure_games": Range(1),
+    "seed": Range(0, 2**32 - 1, optional=True),
 }
-"""What kind of number each setting is, its least and its greatest value."""
+
+_FORMER_NAMES = {
+    "steps": "total_timesteps",
+    "games": "num_games",
+    "snakes": "num_snakes",
+    "rollout": "n_steps",
+    "epochs": "n_epochs",
+}
+"""What version 0.1.0 called settings in config.json."""
 
 
 def _check_shares(name: str, shares: Any, low: float) -> None:
@@ -210,6 +211,6 @@ def parse_opponent(words: Sequence[str]) -> str | Shares:
 
 
 QUICK = Recipe(
-    steps=500_000, teacher_steps=500_000, snapshot_every=100_000, measure_every=500_000, measure_games=200, seed=0
+    total_timesteps=500_000, teacher_steps=500_000, snapshot_every=100_000, measure_every=500_000, measure_games=200, seed=0
 )  # fmt: skip
 """At most three minutes on two cores."""

@@ -58,7 +58,7 @@ def write_report(run: Path) -> Path:
     pool = OpponentPool(run / "pool")
     progress = _progress(run / "progress.csv")
     measured = json.loads((run / "eval.json").read_text())["measured"] if (run / "eval.json").exists() else []
-    chance = 1 / recipe.env_kwargs()["rules"].num_snakes
+    chance = 1 / recipe.game_rules().num_snakes
     parts = []
     if measured:
         parts += ["<h2>Win rates against bots</h2>", _measured_figure(measured, chance), _measured_table(measured)]

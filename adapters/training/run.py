@@ -78,7 +78,7 @@ def train(out: Path, recipe: Recipe, say: Callable[[str], None] = print) -> dict
     recipe = recipe.seeded()
     lessons = f"imitating {recipe.teacher} for {recipe.teacher_steps:,} steps, then " if recipe.teacher_steps else ""
     limit = f", {recipe.minutes:g} minutes at most" if recipe.minutes else ""
-    say(f"{out}: {lessons}PPO for {recipe.steps:,} steps{limit}")
+    say(f"{out}: {lessons}PPO for {recipe.total_timesteps:,} steps{limit}")
     model, env, pool = _prepare(out, recipe)  # before anything is written, so that bad input leaves nothing behind
     with closing(env):
         _claim(out)
@@ -87,7 +87,7 @@ def train(out: Path, recipe: Recipe, say: Callable[[str], None] = print) -> dict
 
 
 def resume(
-    out: Path, *, steps: int | None = None, minutes: float | None = None, say: Callable[[str], None] = print
+    out: Path, *, total_timesteps: int | None = None, minutes: float | None = None, say: Callable[[str], None] = print
 ) -> dict[str, Any]:
     """Go on with the run in a folder, from its last snapshot, as if it had never stopped.
 
@@ -95,7 +95,7 @@ def resume(
 
     Args:
         out: the folder.
-        steps: how many it shall have learned in the end; None: as its recipe says.
+        total_timesteps: how many steps it shall have learned in the end; None: as its recipe says.
         minutes: how long it may take from here; None: until the steps are done.
         say: takes a line for the user.
 
@@ -109,15 +109,17 @@ def resume(
     if not config.exists():
         raise ValueError(f"{out} holds no run to resume: expected a config.json that `snake-pz train` wrote")
     recipe = Recipe.load(config)
-    recipe = dataclasses.replace(recipe, steps=recipe.steps if steps is None else steps, minutes=minutes)
+    recipe = dataclasses.replace(
+        recipe, total_timesteps=recipe.total_timesteps if total_timesteps is None else total_timesteps, minutes=minutes
+    )
     model, env, pool = _prepare(out, recipe)
     with closing(env):
         pool.save()  # refuses to where snapshots have lost their manifest, before anything else is written
         recipe.save(config)
         done = model.num_timesteps
         limit = f", {minutes:g} minutes at most" if minutes else ", however long it takes; --minutes sets a limit"
-        more = f"going on after {done:,} steps, to {recipe.steps:,}{limit}"
-        say(more if done < recipe.steps else f"all {done:,} steps are done; --steps gives it more")
+        more = f"going on after {done:,} steps, to {recipe.total_timesteps:,}{limit}"
+        say(more if done < recipe.total_timesteps else f"all {done:,} steps are done; --total-timesteps gives it more")
         return _run(out, recipe, model, env, pool, say)
 
 
@@ -146,7 +148,7 @@ def _prepare(out: Path, recipe: Recipe) -> tuple[PPO, CurryVecEnv, OpponentPool]
     env = make_sb3_env(
         None if recipe.everyone_learns else _opponent(recipe, "random"),  # whose place the pool takes when it has a member
         env_kwargs=recipe.env_kwargs(),
-        num_games=recipe.games,
+        num_games=recipe.num_games,
         learners=recipe.learners,
         device=recipe.device,
         seed=recipe.seed,
@@ -163,9 +165,9 @@ def _prepare(out: Path, recipe: Recipe) -> tuple[PPO, CurryVecEnv, OpponentPool]
     model = PPO(
         "CnnPolicy",
         env,
-        n_steps=recipe.rollout,
-        batch_size=_largest_divisor(recipe.rollout * env.num_envs, recipe.batch_size),  # PPO wants batches of one size
-        n_epochs=recipe.epochs,
+        n_steps=recipe.n_steps,
+        batch_size=_largest_divisor(recipe.n_steps * env.num_envs, recipe.batch_size),  # PPO wants batches of one size
+        n_epochs=recipe.n_epochs,
         learning_rate=LinearSchedule(recipe.learning_rate, recipe.learning_rate / 10, 1.0),
         gamma=recipe.gamma,
         gae_lambda=recipe.gae_lambda,
@@ -196,12 +198,12 @@ def _run(
                 temporary.write_text(json.dumps({"measured": measured}, indent=2))
             rates = ", ".join(f"{measured[-1][bot]:.2f} against {bot}" for bot in BASELINE_BOTS)
             when = f"{steps:,} steps" if steps or not recipe.teacher_steps else f"after imitating {recipe.teacher}"
-            say(f"{when}: wins {rates} (chance is {1 / recipe.num_snakes:.2f})")
+            say(f"{when}: wins {rates} (chance is {1 / recipe.game_rules().num_snakes:.2f})")
 
     def after_snapshot(member: Any) -> None:
         if not measured or member.step // recipe.measure_every > measured[-1]["steps"] // recipe.measure_every:
             measure(member.step)
-            if 0 < member.step < recipe.steps:
+            if 0 < member.step < recipe.total_timesteps:
                 write_report(out)
 
     self_play = SelfPlayCallback(
@@ -220,14 +222,14 @@ def _run(
         interrupted = True
     taught = time.perf_counter() - started
     clock = Clock(self_play, env, None if recipe.minutes is None else 60 * recipe.minutes - taught)
-    if model.num_timesteps < recipe.steps and not interrupted:
+    if model.num_timesteps < recipe.total_timesteps and not interrupted:
         if pool.latest is not None:  # it may have been killed before it was measured
             after_snapshot(pool.latest)
         model.set_logger(_logger(out, up_to=model.num_timesteps))
-        with _bar(recipe.steps, initial=model.num_timesteps) as bar:
+        with _bar(recipe.total_timesteps, initial=model.num_timesteps) as bar:
             try:
                 model.learn(
-                    recipe.steps - model.num_timesteps,
+                    recipe.total_timesteps - model.num_timesteps,
                     callback=[self_play, clock, Progress(bar)],
                     reset_num_timesteps=False,
                     log_interval=1,
@@ -243,7 +245,7 @@ def _run(
     elif interrupted:
         say(f"interrupted after {model.num_timesteps:,} steps; go on with --resume {out}")
     measure(model.num_timesteps)
-    players = [model, *itertools.islice(itertools.cycle(BASELINE_BOTS), recipe.num_snakes - 1)]
+    players = [model, *itertools.islice(itertools.cycle(BASELINE_BOTS), recipe.game_rules().num_snakes - 1)]
     game = record_game(players, seed=recipe.seed, env_kwargs=recipe.env_kwargs(), device=recipe.device)
     game.save(out / "game.jsonl")
     write_html(game, out / "game.html")
@@ -288,7 +290,7 @@ def measure_against_bots(model: BaseAlgorithm, recipe: Recipe) -> dict[str, floa
     rates = {}
     for bot in BASELINE_BOTS:
         results = play_games(
-            [model, *[bot] * (recipe.num_snakes - 1)],
+            [model, *[bot] * (recipe.game_rules().num_snakes - 1)],
             games=recipe.measure_games,
             seed=recipe.seed,
             env_kwargs=recipe.env_kwargs(),

@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 
 from adapters.command.bench import bench_opponents, bench_soak
 from adapters.command.main import app
+from adapters.opponents.parse import parse
 from adapters.opponents.pool import OpponentPool
 from adapters.training import run as training
 from adapters.training.recipe import Recipe, parse_opponent
@@ -31,7 +32,7 @@ from adapters.vec_env.curry import CurryVecEnv
 from snake_pz.replay import Replay
 
 TINY = Recipe(
-    steps=256, games=4, teacher_steps=0, rollout=16, batch_size=32, snapshot_every=100,
+    total_timesteps=256, num_games=4, teacher_steps=0, n_steps=16, batch_size=32, snapshot_every=100,
     measure_every=128, measure_games=4, seed=1,
 )  # fmt: skip
 
@@ -90,7 +91,7 @@ def test_config_json_reproduces_the_run(tmp_path: Path) -> None:
 
 
 def test_a_run_without_a_seed_draws_one_and_keeps_it(tmp_path: Path) -> None:
-    recipe = dataclasses.replace(TINY, steps=64, seed=None, opponent="random")
+    recipe = dataclasses.replace(TINY, total_timesteps=64, seed=None, opponent="random")
     train(tmp_path / "a", recipe, quiet)
     train(tmp_path / "b", recipe, quiet)
     seeds = [Recipe.load(tmp_path / name / "config.json").seed for name in "ab"]
@@ -104,24 +105,25 @@ def test_who_plays_the_enemy_seats(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         "adapters.vec_env.curry.CurryVecEnv.set_opponent", lambda self, spec, when="restart": given.append(spec)
     )
     for name, opponent in (("a", "self"), ("b", {"self": 2, "survivor": 1}), ("c", "greedy")):
-        train(tmp_path / name, dataclasses.replace(TINY, steps=64, opponent=opponent), quiet)
+        train(tmp_path / name, dataclasses.replace(TINY, total_timesteps=64, opponent=opponent), quiet)
     own, mixed, bot = given
-    assert isinstance(own, OpponentPool)
-    assert [getattr(member, "folder", member) for member in mixed.members] == [tmp_path / "b" / "pool", "survivor"]
+    assert isinstance(own.source, OpponentPool)
+    assert mixed.members[0].source.folder == tmp_path / "b" / "pool"
+    assert mixed.members[1] == parse("survivor")
     assert mixed.shares == pytest.approx((2 / 3, 1 / 3))
-    assert bot == "greedy"
+    assert bot == parse("greedy")
 
 
 @pytest.mark.parametrize("learners", [2, 4, "all"])
 def test_several_snakes_learn(tmp_path: Path, learners: int | str) -> None:
-    result = train(tmp_path, dataclasses.replace(TINY, learners=learners, steps=512), quiet)
+    result = train(tmp_path, dataclasses.replace(TINY, learners=learners, total_timesteps=512), quiet)
     assert result["measured"][-1]["steps"] == 512
     assert PPO.load(tmp_path / "model.zip").n_envs == 4 * (4 if learners == "all" else int(learners))
 
 
 @pytest.mark.parametrize("rules", ["battlesnake", "hungry_geese"])
 def test_every_rule_set_can_be_learned(tmp_path: Path, rules: str) -> None:
-    train(tmp_path, dataclasses.replace(TINY, steps=64, rules=rules, width=7, height=9, snakes=2), quiet)
+    train(tmp_path, dataclasses.replace(TINY, total_timesteps=64, rules=rules, width=7, height=9, num_snakes=2), quiet)
     game = Replay.load(tmp_path / "game.jsonl")
     assert (game.rules.width, game.rules.height, game.rules.num_snakes) == (7, 9, 2)
 
@@ -227,7 +229,7 @@ def test_sigkill_twice_and_resume(tmp_path: Path) -> None:
 
 def test_a_folder_holds_one_run(tmp_path: Path) -> None:
     said: list[str] = []
-    result = train(tmp_path, dataclasses.replace(TINY, steps=64), quiet)
+    result = train(tmp_path, dataclasses.replace(TINY, total_timesteps=64), quiet)
     with pytest.raises(
         FolderTakenError,
         match=r"holds a run already \(config.json, pool, model.zip, eval.json, progress.csv\): go on with it by --resume",
@@ -238,37 +240,37 @@ def test_a_folder_holds_one_run(tmp_path: Path) -> None:
     for name in ("model.zip", "report.html", "game.jsonl"):  # as if it had been killed while it was writing these
         (tmp_path / name).unlink()
     assert resume(tmp_path, say=said.append) == result
-    assert said[0] == "all 64 steps are done; --steps gives it more"
+    assert said[0] == "all 64 steps are done; --total-timesteps gives it more"
     assert all((tmp_path / name).exists() for name in ("model.zip", "report.html", "game.jsonl"))
-    assert resume(tmp_path, steps=128, say=quiet)["measured"][-1]["steps"] == 128
-    assert Recipe.load(tmp_path / "config.json").steps == 128
+    assert resume(tmp_path, total_timesteps=128, say=quiet)["measured"][-1]["steps"] == 128
+    assert Recipe.load(tmp_path / "config.json").total_timesteps == 128
     (tmp_path / "config.json").unlink()
     with pytest.raises(FolderTakenError, match=r"holds a run already \(pool, model.zip, eval.json, progress.csv\)"):
         train(tmp_path, TINY, quiet)
 
 
 def test_damaged_files_of_a_run_are_named_or_mended(tmp_path: Path) -> None:
-    train(tmp_path, dataclasses.replace(TINY, steps=128), quiet)
+    train(tmp_path, dataclasses.replace(TINY, total_timesteps=128), quiet)
     with (tmp_path / "progress.csv").open("a") as file:
         file.write("1,2\0\0\n\0\0\0")
-    resume(tmp_path, steps=192, say=quiet)
+    resume(tmp_path, total_timesteps=192, say=quiet)
     with (tmp_path / "progress.csv").open() as file:
         assert [int(row["time/total_timesteps"]) for row in csv.DictReader(file)] == [64, 128, 192]
     for text in ("{}", '{"measured": [{"steps": 1}]}', '{"measured": [{"st'):
         (tmp_path / "eval.json").write_text(text)
         with pytest.raises(ValueError, match=r"eval\.json is damaged"):
-            resume(tmp_path, steps=256, say=quiet)
+            resume(tmp_path, total_timesteps=256, say=quiet)
     (tmp_path / "eval.json").unlink()
     snapshot = OpponentPool(tmp_path / "pool").path(OpponentPool(tmp_path / "pool").latest)
     snapshot.write_bytes(snapshot.read_bytes()[:100])
     with pytest.raises(ValueError, match=r"the last snapshot of the run in .* cannot be loaded"):
-        resume(tmp_path, steps=256, say=quiet)
+        resume(tmp_path, total_timesteps=256, say=quiet)
 
 
 def test_ctrl_c_while_it_is_taught_keeps_what_was_taught_and_the_run_begins_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recipe = dataclasses.replace(TINY, steps=64, teacher="greedy", teacher_steps=256)
+    recipe = dataclasses.replace(TINY, total_timesteps=64, teacher="greedy", teacher_steps=256)
     said: list[str] = []
     lessons = training.imitate
 
@@ -311,16 +313,16 @@ def test_of_two_runs_that_begin_at_once_one_takes_the_next_folder(tmp_path: Path
 
 
 def test_a_run_whose_pool_has_lost_its_manifest_is_left_as_it_is(tmp_path: Path) -> None:
-    train(tmp_path, dataclasses.replace(TINY, steps=128), quiet)
+    train(tmp_path, dataclasses.replace(TINY, total_timesteps=128), quiet)
     (tmp_path / "pool" / "manifest.json").rename(tmp_path / "manifest.json")
     before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
     with pytest.raises(ValueError, match=r"has snapshots but no manifest\.json: put that back"):
-        resume(tmp_path, steps=256, say=quiet)
+        resume(tmp_path, total_timesteps=256, say=quiet)
     assert {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
 
 
 def test_two_processes_that_resume_one_run_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    train(tmp_path, dataclasses.replace(TINY, steps=64), quiet)
+    train(tmp_path, dataclasses.replace(TINY, total_timesteps=64), quiet)
     prepare = training._prepare
 
     def meanwhile(out: Path, recipe: Recipe) -> Any:
@@ -352,18 +354,18 @@ def test_a_run_that_was_killed_before_a_measurement_makes_up_for_it(tmp_path: Pa
 
 
 def test_a_game_that_cannot_be_shown_ends_no_training(tmp_path: Path) -> None:
-    train(tmp_path, dataclasses.replace(TINY, steps=64), quiet)
+    train(tmp_path, dataclasses.replace(TINY, total_timesteps=64), quiet)
     (tmp_path / "game.jsonl").write_text("<no replay>")
     page = write_report(tmp_path).read_text()
     assert "It cannot be shown:" in page
     assert "is no snake-pz replay" in page
-    assert resume(tmp_path, steps=256, say=quiet)["measured"][-1]["steps"] == 256
+    assert resume(tmp_path, total_timesteps=256, say=quiet)["measured"][-1]["steps"] == 256
     assert "It cannot be shown:" not in (tmp_path / "report.html").read_text()
 
 
 def test_nothing_is_said_of_time_where_nothing_was_learned(tmp_path: Path) -> None:
     said: list[str] = []
-    train(tmp_path, dataclasses.replace(TINY, steps=64), said.append)
+    train(tmp_path, dataclasses.replace(TINY, total_timesteps=64), said.append)
     assert any("of training" in line for line in said)
     said.clear()
     resume(tmp_path, say=said.append)
@@ -372,7 +374,7 @@ def test_nothing_is_said_of_time_where_nothing_was_learned(tmp_path: Path) -> No
 
 def test_where_the_time_went_adds_up(tmp_path: Path) -> None:
     said: list[str] = []
-    train(tmp_path, dataclasses.replace(TINY, steps=64, teacher="greedy", teacher_steps=256), said.append)
+    train(tmp_path, dataclasses.replace(TINY, total_timesteps=64, teacher="greedy", teacher_steps=256), said.append)
     shares = {name: int(share) for name, share in re.findall(r"([A-Za-z' ]+) (\d+)%", said[-2])}
     assert {name.strip() for name in shares} == {
         "imitation", "PPO's updates", "opponents", "the rest of the rollouts", "snapshots and measuring",
@@ -393,21 +395,21 @@ def test_the_teacher_comes_first_and_once(tmp_path: Path) -> None:
     assert any(not one.equal(other) for one, other in zip(firsts[0].values(), firsts[1].values(), strict=True))
     assert plain["measured"][-1]["steps"] == whole["measured"][-1]["steps"] == 256
     said.clear()
-    resume(tmp_path / "whole", steps=320, say=said.append)
+    resume(tmp_path / "whole", total_timesteps=320, say=said.append)
     assert not any("would do" in line for line in said)
 
 
 def test_minutes_end_the_learning(tmp_path: Path) -> None:
-    result = train(tmp_path, dataclasses.replace(TINY, steps=10**9, minutes=1e-4), quiet)
+    result = train(tmp_path, dataclasses.replace(TINY, total_timesteps=10**9, minutes=1e-4), quiet)
     assert result["measured"][-1]["steps"] < 10_000
 
 
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"games": 0}, "games must be a whole number from 1, got 0"),
-        ({"games": "8"}, "games must be a whole number from 1, got '8'"),
-        ({"minutes": 0}, "minutes must be a number from 1e-09, got 0"),
+        ({"num_games": 0}, "num_games must be >= 1, got 0"),
+        ({"num_games": "8"}, "num_games must be an int, got '8'"),
+        ({"minutes": 0}, "minutes must be >= 1e-09, got 0"),
         ({"learners": "both"}, "learners must be a number >= 1 or \"all\", got 'both'"),
         ({"rules": "chess"}, "rules must be one of"),
         ({"width": 1}, "width must be"),
@@ -416,15 +418,15 @@ def test_minutes_end_the_learning(tmp_path: Path) -> None:
         ({"opponent": 5}, "opponent must have a number for each name, got 5"),
         ({"opponent": {"self": "2"}}, "opponent must have a number for each name"),
         ({"opponent": {"self": -1}}, "opponent must have a number for each name"),
-        ({"teacher_steps": "x"}, "teacher_steps must be a whole number from 0, got 'x'"),
-        ({"learning_rate": "a"}, "learning_rate must be a number from 1e-12 to 1.0, got 'a'"),
-        ({"gamma": 7}, "gamma must be a number from 0.0 to 1.0, got 7"),
-        ({"ent_coef": None}, "ent_coef must be a number from 0.0, got None"),
-        ({"seed": 2**40}, "seed must be a whole number from 0 to 4,294,967,295, got 1099511627776"),
-        ({"seed": 1.5}, "seed must be a whole number"),
+        ({"teacher_steps": "x"}, "teacher_steps must be an int, got 'x'"),
+        ({"learning_rate": "a"}, "learning_rate must be a number, got 'a'"),
+        ({"gamma": 7}, "gamma must be <= 1, got 7"),
+        ({"ent_coef": None}, "ent_coef must be a number, got None"),
+        ({"seed": 2**40}, "seed must be <= 4294967295, got 1099511627776"),
+        ({"seed": 1.5}, "seed must be an int, got 1.5"),
         ({"learners": True}, "learners must be a number >= 1"),
-        ({"batch_size": 1}, "batch_size must be a whole number from 2, got 1"),
-        ({"rollout": 1}, "rollout must be a whole number from 2, got 1"),
+        ({"batch_size": 1}, "batch_size must be >= 2, got 1"),
+        ({"n_steps": 1}, "n_steps must be >= 2, got 1"),
     ],
 )
 def test_a_recipe_checks_itself(change: dict[str, Any], text: str) -> None:
@@ -489,19 +491,19 @@ def test_ctrl_c_waits_until_a_checkpoint_is_there(tmp_path: Path) -> None:
         (["--opponent", "missing.zip"], "no checkpoint at 'missing.zip'"),
         (["--opponent", "greddy"], "did you mean 'greedy'?"),
         (["--opponent", "self=2", "--opponent", "greddy=1"], "did you mean 'greedy'?"),
-        (["--steps", "0"], "steps must be a whole number from 1, got 0"),
-        (["--games", "0"], "games must be a whole number from 1, got 0"),
+        (["--total-timesteps", "0"], "total_timesteps must be >= 1, got 0"),
+        (["--num-games", "0"], "num_games must be >= 1, got 0"),
         (["--learners", "some"], "learners must be a number >= 1"),
         (["--learners", "5"], "learners must be from 0 to 4"),
         (["--teacher", "nobody"], "nobody"),
-        (["--teacher-steps", "-1"], "teacher_steps must be a whole number from 0, got -1"),
+        (["--teacher-steps", "-1"], "teacher_steps must be >= 0, got -1"),
         (["--config", "nowhere.json"], "nowhere.json"),
         (["--config", BINARY], "is no recipe: expected the JSON of a config.json"),
         (["--out", BINARY], "expected a folder to keep the run in, got the file"),
         (["--learners", "4", "--opponent", "greedy"], "--opponent has no seat where all 4 snakes learn"),
         (["--learners", "all", "--opponent", "greedy"], "--opponent has no seat where all 4 snakes learn"),
-        (["--seed", "-1"], "seed must be a whole number from 0"),
-        (["--resume", "nowhere", "--games", "8"], "only --steps and --minutes go with --resume"),
+        (["--seed", "-1"], "seed must be >= 0, got -1"),
+        (["--resume", "nowhere", "--games", "8"], "only --total-timesteps and --minutes go with --resume"),
         (["--device", "banana"], "banana"),
     ],
 )

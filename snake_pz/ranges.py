@@ -1,0 +1,43 @@
+"""The ranges of numbers that users set, as data, and the one check of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Range:
+    """Which numbers a setting may have.
+
+    Attributes:
+        low: the least.
+        high: the greatest.
+        whole: whether it must be an int.
+        optional: whether it may be None.
+    """
+
+    low: float
+    high: float = math.inf
+    whole: bool = True
+    optional: bool = False
+
+
+def check_ranges(settings: Any, ranges: Mapping[str, Range]) -> None:
+    """Check the attributes of `settings` that have a range.
+
+    Raises:
+        ValueError: one is out of its range, or no such number.
+    """
+    for name, allowed in ranges.items():
+        value = getattr(settings, name)
+        if value is None and allowed.optional:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int if allowed.whole else (int, float)):
+            raise ValueError(f"{name} must be {'an int' if allowed.whole else 'a number'}, got {value!r}")
+        if value < allowed.low:
+            raise ValueError(f"{name} must be >= {allowed.low}, got {value}")
+        if not value <= allowed.high:  # nor is NaN
+            raise ValueError(f"{name} must be <= {allowed.high}, got {value}")
