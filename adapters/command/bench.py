@@ -18,6 +18,7 @@ from rich.table import Table
 from adapters.opponents.parse import mixture
 from adapters.opponents.policy import PolicyOpponent
 from adapters.sb3 import make_sb3_env
+from adapters.vec_env.sb3_internals import set_up_learning
 from snake_pz import Rules, SnakeEngine, snake_v0
 from snake_pz.rules import Battlesnake
 
@@ -196,13 +197,12 @@ def _fresh_checkpoints(folder: Path, env_kwargs: dict[str, Any], number: int) ->
 def _rollout(spec: Any, num_games: int, env_kwargs: dict[str, Any]) -> Callable[[], int]:
     """A run of 16 steps of PPO's own rollout."""
     from stable_baselines3 import PPO
-    from stable_baselines3.common.callbacks import CallbackList
 
     from adapters.networks import policy_kwargs
 
     env = make_sb3_env(spec, env_kwargs=env_kwargs, num_games=num_games, seed=0)
     model = PPO("CnnPolicy", env, policy_kwargs=policy_kwargs(), n_steps=16, batch_size=16, seed=0)
-    _, callback = model._setup_learn(16, CallbackList([]))
+    callback = set_up_learning(model, 16)
 
     def run() -> int:
         model.collect_rollouts(env, callback, model.rollout_buffer, 16)
@@ -296,7 +296,6 @@ class _Loop:
 
     def __init__(self, opponent: Any, learners: Any, num_games: int) -> None:
         from stable_baselines3 import PPO
-        from stable_baselines3.common.callbacks import CallbackList
         from stable_baselines3.common.logger import Logger
 
         from adapters.networks import policy_kwargs
@@ -318,7 +317,7 @@ class _Loop:
             seed=0,
         )
         self._model.set_logger(Logger(None, []))
-        self._callback = self._model._setup_learn(1, CallbackList([]))[1]
+        self._callback = set_up_learning(self._model, 1)
 
     def _samples_per_step(self) -> float:
         """How many rows act in a step on average, of random players, which untrained networks are."""

@@ -127,8 +127,8 @@ def train(
         recipe = dataclasses.replace(recipe, **changes)
         if opponent and recipe.everyone_learns:
             raise ValueError(
-                f"--opponent has no seat where all {recipe.game_rules().num_snakes} snakes learn: take fewer --learners or more "
-                "--num-snakes"
+                f"--opponent has no seat where all {recipe.game_rules().num_snakes} snakes learn: take fewer --learners "
+                "or more --num-snakes"
             )
         while True:
             try:

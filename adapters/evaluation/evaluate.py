@@ -14,6 +14,7 @@ from adapters.games.game_batch import GameBatch
 from adapters.games.native import NativeGameBatch
 from adapters.opponents.lineup import OpponentLineup
 from adapters.opponents.resolver import opponents_for
+from adapters.placements import win_shares
 from snake_pz.replay.recording import Replay, distinct_names
 
 if TYPE_CHECKING:
@@ -32,9 +33,7 @@ class Results(NamedTuple):
     @property
     def wins(self) -> NDArray[np.float64]:
         """(G, N) 1 for first place, 1/m for each of m who tie for it."""
-        first = self.ranks == 1
-        shares: NDArray[np.float64] = first / first.sum(axis=1, keepdims=True)
-        return shares
+        return win_shares(self.ranks)
 
     @property
     def win_rates(self) -> NDArray[np.float64]:

@@ -12,6 +12,7 @@ from adapters.games.game_batch import GameBatch
 from adapters.games.native import NativeGameBatch
 from adapters.games.seating import row_seeds
 from adapters.opponents.protocol import Lineup
+from adapters.placements import ranks
 
 NATIVE_ROWS = 1024
 """How many games of the snake are played side by side: many, so that every player has large batches to the end."""
@@ -110,5 +111,4 @@ def ranks_of(ended: Ended, placement: Placement) -> NDArray[np.int64]:
             )
         by_rank = placement == "rank" or (placement == "auto" and None not in said)
         worse = np.array(said, np.float64) if by_rank else -ended.turns.astype(np.float64)
-    ranks: NDArray[np.int64] = 1 + (worse[None, :] < worse[:, None]).sum(axis=1)
-    return ranks
+    return ranks(worse)

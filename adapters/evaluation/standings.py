@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from adapters.placements import pair_scores, win_shares
 from adapters.ratings import Rating, Ratings
 from snake_pz.files import replacing
 
@@ -77,8 +78,7 @@ class Standings:
         ratings = Ratings(drift=0)
         for seated, ranks in zip(played.players.tolist(), played.ranks.tolist(), strict=True):
             ratings.rate([names[player] for player in seated], ranks)
-        first = played.ranks == 1
-        shares = first / first.sum(axis=1, keepdims=True)
+        shares = win_shares(played.ranks)
         order = sorted(range(len(names)), key=lambda number: (-ratings[names[number]].mu, number))
         self.standings = tuple(
             _standing(names[number], players[number], ratings[names[number]], played, shares, played.players == number)
@@ -179,7 +179,8 @@ class Standings:
         """Draw who was placed above whom and the ratings, as a PNG."""
         from adapters.evaluation.standings_plot import draw  # loads matplotlib
 
-        draw(self, Path(path))
+        ratings = [standing.rating for standing in self.standings]
+        draw(Path(path), f"{len(self.names)} players, {self.games:,} games", self.names, ratings, self.payoff)
 
     def _by_names(self, table: Sequence[Sequence[Any]]) -> dict[str, dict[str, Any]]:
         """The entries of a (P, P) table, but those of players with themselves."""
@@ -221,8 +222,7 @@ def _payoff(played: Played, players: int) -> tuple[NDArray[np.float64], NDArray[
         for other in range(played.ranks.shape[1]):
             if seat != other:
                 pairs = played.players[:, seat], played.players[:, other]
-                score = 0.5 + 0.5 * np.sign(played.ranks[:, other] - played.ranks[:, seat])
-                np.add.at(above, pairs, score)
+                np.add.at(above, pairs, pair_scores(played.ranks[:, seat], played.ranks[:, other]))
                 np.add.at(meetings, pairs, 1)
     np.fill_diagonal(meetings, 0)
     return np.where(meetings > 0, above / np.maximum(meetings, 1), np.nan), meetings

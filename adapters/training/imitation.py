@@ -26,6 +26,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from adapters.opponents.protocol import Opponent
 from adapters.vec_env.buffers import ActiveBuffer, ActiveRolloutBuffer, twin_of
 from adapters.vec_env.curry import CurryVecEnv
+from adapters.vec_env.sb3_internals import reset_when_learning
 from snake_pz.players import SeatedPlayer
 
 
@@ -81,7 +82,7 @@ def imitate(
         )
     policy, buffer, lessons = model.policy, model.rollout_buffer, _Lessons(games, teacher)
     optimizer = torch.optim.Adam(policy.parameters(), lr=learning_rate, eps=1e-5)
-    model._last_obs = None  # these games are played on without it: whenever the model learns next, SB3 is to reset them
+    reset_when_learning(model)  # for these games are played on without it
     observations: Any = env.reset()
     lessons.begin()
     if isinstance(buffer, ActiveBuffer):

@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -399,25 +399,10 @@ class Progress(BaseCallback):
         return True
 
 
-def save_model(model: BaseAlgorithm, path: Path, exclude: Sequence[str] = ()) -> None:
+def save_model(model: BaseAlgorithm, path: Path) -> None:
     """`model.save`, but the file appears whole or not at all; Ctrl-C waits until it is there."""
     with _interrupts_wait(), replacing(path) as temporary:
-        model.save(temporary, exclude=exclude)
-
-
-def save_policy(model: BaseAlgorithm, path: Path) -> None:
-    """An ordinary SB3 checkpoint of the policy alone, a sixth as large: no memory of the optimiser, none of the last games."""
-    policy: Any = model.policy
-    trained = policy.optimizer
-    policy.optimizer = type(trained)(policy.parameters(), lr=trained.param_groups[0]["lr"])
-    try:
-        save_model(model, path, exclude=_OF_THE_GAMES)
-    finally:
-        policy.optimizer = trained
-
-
-_OF_THE_GAMES = ("_last_obs", "_last_original_obs", "_last_episode_starts", "ep_info_buffer", "ep_success_buffer")
-"""What a model remembers of the games it learned in; SB3 starts all of it anew where it is not there."""
+        model.save(temporary)
 
 
 @contextmanager

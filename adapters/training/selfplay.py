@@ -14,9 +14,11 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from adapters.opponents.parse import parse_all
 from adapters.opponents.pool import Member, OpponentPool
+from adapters.placements import pair_scores, win_shares
 from adapters.ratings import Ratings
 from adapters.vec_env.curry import CurryVecEnv
 from adapters.vec_env.learner_env import LearnerGameBatch
+from adapters.vec_env.sb3_internals import restart_games
 
 TABLE_KEY = 33
 """How long a key may be in SB3's table, which indents it by 3, cuts it to 36 characters and fails if two are then equal."""
@@ -183,12 +185,11 @@ class SelfPlayCallback(BaseCallback):
     def _take(self, agent: str, opponents: Mapping[str, str], placements: Mapping[str, int]) -> None:
         """A learner's game is over for it."""
         own = placements[agent]
-        ties = sum(placement == own for placement in placements.values())
-        won = 1 / ties if own == 1 else 0.0
+        won = dict(zip(placements, win_shares(np.array(list(placements.values()))).tolist(), strict=True))[agent]
         self._won = self._won.plus(won)
         self._as_agent[agent] = self._as_agent[agent].plus(won)
         for other, name in opponents.items():
-            score = 0.5 + 0.5 * float(np.sign(placements[other] - own))
+            score = float(pair_scores(own, placements[other]))
             self._against[name] = self._against[name].plus(score)
             self.ratings.rate([LEARNER, name], [own, placements[other]])
             if name in self.pool.names:
@@ -219,10 +220,7 @@ class SelfPlayCallback(BaseCallback):
         if normalize is not None and path is not None:  # a resumed run has reset its games, which counts, once more
             kept = VecNormalize.load(str(path), normalize.venv)
             normalize.obs_rms, normalize.ret_rms = kept.obs_rms, kept.ret_rms
-        model._last_obs = self.training_env.reset()
-        model._last_episode_starts = np.ones(self.training_env.num_envs, dtype=bool)
-        if model._vec_normalize_env is not None:
-            model._last_original_obs = model._vec_normalize_env.get_original_obs()
+        restart_games(model, self.training_env)
 
 
 def _kept(pool: OpponentPool) -> tuple[Ratings, int]:

@@ -19,6 +19,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from adapters.games.game_batch import GameBatch, TimeStep
 from adapters.games.seating import row_seeds
 from adapters.opponents.protocol import Lineup, Opponent, Source
+from adapters.placements import ranks
 from adapters.vec_env import stack_checks
 from adapters.vec_env.buffers import ActiveMask
 from snake_pz.players import Observations, map_arrays
@@ -287,9 +288,7 @@ class CurryVecEnv(VecEnv):
 
     def _survival(self, game: int) -> dict[str, int]:
         """The agents' ranks: 1 and how many stayed longer."""
-        left = self._left[game]
-        ranks = 1 + np.count_nonzero(left[None, :] > left[:, None], axis=1)
-        return dict(zip(self._agents[game], ranks.tolist(), strict=True))
+        return dict(zip(self._agents[game], ranks(-self._left[game]).tolist(), strict=True))
 
     def _take_restarts(self, time_step: TimeStep) -> None:
         learners = self.game_batch.num_learners

@@ -24,6 +24,7 @@ from adapters.vec_env.buffers import activate
 from adapters.vec_env.build import make_curried_games
 from adapters.vec_env.curry import CurryVecEnv
 from adapters.vec_env.learner_env import LearnerGameBatch, SeatNames
+from adapters.vec_env.sb3_internals import reset_when_learning
 from snake_pz.players import SeatedPlayer
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ class SharedGame:
             learn = partial(model.learn, steps[agents], reset_num_timesteps=reset_num_timesteps, **more)
             coroutine = greenlet(partial(learn, callback=called.get(agents), tb_log_name="+".join(agents)))
             learners[agents] = _Learner(self._seats(agents), self._ports[agents], model, coroutine)
-            model._last_obs = None  # so that it begins with a reset, as all do
+            reset_when_learning(model)
             for seat in learners[agents].seats.tolist():
                 self._who[seat] = type(model).__name__
         longest = max(by_port, key=lambda agents: steps[agents] / len(agents))

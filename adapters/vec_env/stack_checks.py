@@ -11,6 +11,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecFrameStack, VecMonitor
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvWrapper
 
 from adapters.vec_env.buffers import WITHOUT_MEMORY, ActiveBuffer, ActiveMask, ActiveReplay, twin_of
+from adapters.vec_env.sb3_internals import SETUP
 
 
 def check(venv: VecEnv, active: ActiveMask, *, padded: bool, warn: bool) -> bool:
@@ -49,7 +50,7 @@ def _callers(venv: VecEnv) -> Iterator[VecEnvWrapper | BaseAlgorithm]:
     """
     frame = sys._getframe()
     while (frame := frame.f_back) is not None:  # type: ignore[assignment]
-        caller = frame.f_locals.get("self") if frame.f_code.co_name in ("_setup_learn", "reset") else None
+        caller = frame.f_locals.get("self") if frame.f_code.co_name in (SETUP, "reset") else None
         if isinstance(caller, VecEnvWrapper) and caller.unwrapped is venv:
             yield caller
         if isinstance(caller, BaseAlgorithm) and caller.env is not None and caller.env.unwrapped is venv:

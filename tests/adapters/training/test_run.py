@@ -476,7 +476,7 @@ def test_a_checkpoint_is_whole_or_not_there(tmp_path: Path) -> None:
 
 def test_ctrl_c_waits_until_a_checkpoint_is_there(tmp_path: Path) -> None:
     class Interrupted:
-        def save(self, path: Path, exclude: Any) -> None:
+        def save(self, path: Path) -> None:
             os.kill(os.getpid(), signal.SIGINT)
             path.write_bytes(b"model")
 

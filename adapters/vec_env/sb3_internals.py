@@ -1,0 +1,31 @@
+"""What is private to Stable-Baselines3 and used all the same, in this file alone. Tested with the versions below 3."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback, CallbackList
+from stable_baselines3.common.vec_env import VecEnv
+
+SETUP = "_setup_learn"
+"""The method in which `learn` resets the model's VecEnv."""
+
+
+def reset_when_learning(model: BaseAlgorithm) -> None:
+    """Have `learn` begin with a reset of the model's VecEnv, whatever the model remembers of it."""
+    model._last_obs = None
+
+
+def restart_games(model: Any, env: VecEnv) -> None:
+    """Reset the VecEnv in the middle of `learn`, between two rollouts, and let the model go on from there."""
+    model._last_obs = env.reset()
+    model._last_episode_starts = np.ones(env.num_envs, dtype=bool)
+    if model._vec_normalize_env is not None:
+        model._last_original_obs = model._vec_normalize_env.get_original_obs()
+
+
+def set_up_learning(model: BaseAlgorithm, total_timesteps: int) -> BaseCallback:
+    """Do what `learn` does before its first rollout; the callback that `collect_rollouts` wants."""
+    return model._setup_learn(total_timesteps, CallbackList([]))[1]
