@@ -1,17 +1,37 @@
-"""Multi-snake: a PettingZoo parallel environment and the batch engine under it."""
+"""Multi-snake: a PettingZoo parallel environment and the batch engine under it.
 
+The names below are loaded when they are first used, so that importing this package compiles nothing and opens no window.
+"""
+
+from typing import TYPE_CHECKING
+
+import lazy_loader
 from pettingzoo import register as _register
 
-from snake_pz.bots import BOTS, make_bot
-from snake_pz.core.engine import SnakeEngine
-from snake_pz.core.rewards import RewardWeights
-from snake_pz.core.state import Position, SnakeState
-from snake_pz.env import SnakeParallelEnv
-from snake_pz.rules import Rules
+if TYPE_CHECKING:
+    from snake_pz.bots import BOTS, make_bot
+    from snake_pz.core.engine import SnakeEngine
+    from snake_pz.core.state import Position, SnakeState
+    from snake_pz.env import SnakeParallelEnv
+    from snake_pz.reward_weights import RewardWeights
+    from snake_pz.rules import Rules
 
 __version__ = "0.1.0"
 
 __all__ = ["BOTS", "Position", "RewardWeights", "Rules", "SnakeEngine", "SnakeParallelEnv", "SnakeState", "make_bot"]
+
+__getattr__, __dir__, _ = lazy_loader.attach(
+    __name__,
+    submodules=["snake_v0"],
+    submod_attrs={
+        "bots": ["BOTS", "make_bot"],
+        "core.engine": ["SnakeEngine"],
+        "core.state": ["Position", "SnakeState"],
+        "env": ["SnakeParallelEnv"],
+        "reward_weights": ["RewardWeights"],
+        "rules": ["Rules"],
+    },
+)
 
 _register("parallel", "snake_v0", entry_point="snake_pz.snake_v0:parallel_env")
 _register("aec", "snake_v0", entry_point="snake_pz.snake_v0:env")

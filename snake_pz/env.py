@@ -14,8 +14,8 @@ from pettingzoo import ParallelEnv
 from snake_pz.core import observations
 from snake_pz.core.actions import action_count, action_space
 from snake_pz.core.engine import SnakeEngine
-from snake_pz.core.rewards import RewardWeights, reward_weights
 from snake_pz.core.state import CAUSES, SnakeState, body_cells
+from snake_pz.reward_weights import RewardWeights, reward_weights
 from snake_pz.rules import Rules, check_names
 
 RENDER_MODES = ("human", "rgb_array", "ansi")

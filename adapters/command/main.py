@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from adapters.training.recipe import QUICK, Recipe, parse_opponent
-from snake_pz.bots import BOTS
-from snake_pz.files import check_writable
+from adapters.training.recipe import Recipe, parse_opponent
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Multi-snake for PettingZoo, self-play for Stable-Baselines3.", no_args_is_help=True)
 bench_app = typer.Typer(help="Measure this machine.", no_args_is_help=True)
 app.add_typer(bench_app, name="bench")
-WHO = f"a bot ({', '.join(BOTS)}), champion (trained on the classic 11x11 board), a checkpoint"
+WHO = "a bot (random, greedy, survivor, territorial), champion (trained on the classic 11x11 board), a checkpoint"
 
 
 NUM_SNAKES = typer.Option("--num-snakes", "--snakes", help="Snakes on the board, people included.")
@@ -31,7 +29,8 @@ NUM_SNAKES = typer.Option("--num-snakes", "--snakes", help="Snakes on the board,
 
 def _default(setting: str, text: str) -> str:
     """A help text with the default that a recipe has for the setting."""
-    default = getattr(Recipe(), setting)
+    field = next(field for field in dataclasses.fields(Recipe) if field.name == setting)
+    default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
     if isinstance(default, dict):
         default = " ".join(f"{name}={share:g}" for name, share in default.items())
     return f"{text} Default: {default:,}." if isinstance(default, int) else f"{text} Default: {default}."
@@ -120,7 +119,7 @@ def train(
             return
         if config is not None and quick:
             raise ValueError("--config and --quick are two recipes: give one")
-        recipe = QUICK if quick else Recipe.load(config) if config is not None else Recipe()
+        recipe = Recipe.quick() if quick else Recipe.load(config) if config is not None else Recipe()
         if config is None and total_timesteps is not None and 0 < total_timesteps < recipe.total_timesteps:
             lessons = recipe.teacher_steps * total_timesteps // recipe.total_timesteps  # a third of the time, as ever
             changes.setdefault("teacher_steps", lessons)
@@ -215,6 +214,8 @@ def watch(
             raise ValueError(f"fps must be above 0, got {fps}")
         if mp4:
             export.check_mp4()
+        from snake_pz.files import check_writable
+
         for target in filter(None, (record, html, gif, mp4)):
             check_writable(target)
         if players:
@@ -274,6 +275,8 @@ def tournament(
     with _clear_errors():
         printed = json == Path("-")
         document = None if printed else json
+        from snake_pz.files import check_writable
+
         for target in filter(None, (document, csv, plot)):
             check_writable(target)
         standings = play_tournament(

@@ -1,4 +1,7 @@
-"""Recipe: every setting of a training run, checked, and as the config.json that reproduces it."""
+"""Recipe: every setting of a training run, checked, and as the config.json that reproduces it.
+
+The game is imported where it is used: `snake-pz --help` shows the defaults, and would take twice as long.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,10 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from snake_pz.bots import BOTS
-from snake_pz.core.rewards import RewardWeights
-from snake_pz.files import replacing
-from snake_pz.presets import preset
-from snake_pz.ranges import Range, check_ranges
-from snake_pz.rules import Rules, check_names
+if TYPE_CHECKING:
+    from snake_pz.rules import Rules
 
 Shares = Mapping[str, float]
 
@@ -88,7 +87,33 @@ class Recipe:
 
     def __post_init__(self) -> None:
         """Check the numbers and the names."""
-        check_ranges(self, _RANGES)
+        from snake_pz.bots import BOTS
+        from snake_pz.ranges import Range, check_ranges
+        from snake_pz.rules import check_names
+
+        check_ranges(
+            self,
+            {
+                "total_timesteps": Range(1),
+                "minutes": Range(1e-9, whole=False, optional=True),
+                "num_games": Range(1),
+                "width": Range(1, optional=True),  # what the rules allow, they say themselves
+                "height": Range(1, optional=True),
+                "num_snakes": Range(1, optional=True),
+                "teacher_steps": Range(0),
+                "n_steps": Range(2),
+                "batch_size": Range(2),
+                "n_epochs": Range(1),
+                "learning_rate": Range(1e-12, 1, whole=False),
+                "gamma": Range(0, 1, whole=False),
+                "gae_lambda": Range(0, 1, whole=False),
+                "ent_coef": Range(0, whole=False),
+                "snapshot_every": Range(1),
+                "measure_every": Range(1),
+                "measure_games": Range(1),
+                "seed": Range(0, 2**32 - 1, optional=True),
+            },
+        )
         if self.learners != "all" and (
             isinstance(self.learners, bool) or not isinstance(self.learners, int) or self.learners < 1
         ):
@@ -101,6 +126,8 @@ class Recipe:
 
     def env_kwargs(self) -> dict[str, Any]:
         """The keywords of `snake_v0.parallel_env`."""
+        from snake_pz.reward_weights import RewardWeights
+
         known = [field.name for field in dataclasses.fields(RewardWeights)]
         if unknown := sorted(set(self.rewards) - set(known)):
             raise ValueError(f"rewards may have {', '.join(known)}, got {unknown}")
@@ -113,12 +140,26 @@ class Recipe:
 
     def game_rules(self) -> Rules:
         """The rules of this name, with the board and the snakes that the recipe has."""
+        from snake_pz.presets import preset
+
         return preset(self.rules, width=self.width, height=self.height, num_snakes=self.num_snakes)
 
     @property
     def everyone_learns(self) -> bool:
         """Whether no snake is left for an opponent."""
         return self.learners in ("all", self.game_rules().num_snakes)
+
+    @classmethod
+    def quick(cls) -> Recipe:
+        """At most three minutes on two cores."""
+        return cls(
+            total_timesteps=500_000,
+            teacher_steps=500_000,
+            snapshot_every=100_000,
+            measure_every=500_000,
+            measure_games=200,
+            seed=0,
+        )
 
     def seeded(self) -> Recipe:
         """The same with a seed that stands."""
@@ -128,6 +169,8 @@ class Recipe:
 
     def save(self, path: Path) -> None:
         """Write it as JSON, whole or not at all."""
+        from snake_pz.files import replacing
+
         with replacing(path) as temporary:
             temporary.write_text(json.dumps(dataclasses.asdict(self), indent=2) + "\n")
 
@@ -151,27 +194,6 @@ class Recipe:
             raise ValueError(f"{path} is no recipe of this version: unknown settings {unknown}; known are {', '.join(known)}")
         return cls(**settings)
 
-
-_RANGES = {
-    "total_timesteps": Range(1),
-    "minutes": Range(1e-9, whole=False, optional=True),
-    "num_games": Range(1),
-    "width": Range(1, optional=True),  # what the rules allow, they say themselves
-    "height": Range(1, optional=True),
-    "num_snakes": Range(1, optional=True),
-    "teacher_steps": Range(0),
-    "n_steps": Range(2),
-    "batch_size": Range(2),
-    "n_epochs": Range(1),
-    "learning_rate": Range(1e-12, 1, whole=False),
-    "gamma": Range(0, 1, whole=False),
-    "gae_lambda": Range(0, 1, whole=False),
-    "ent_coef": Range(0, whole=False),
-    "snapshot_every": Range(1),
-    "measure_every": Range(1),
-    "measure_games": Range(1),
-    "seed": Range(0, 2**32 - 1, optional=True),
-}
 
 _FORMER_NAMES = {
     "steps": "total_timesteps",
@@ -208,9 +230,3 @@ def parse_opponent(words: Sequence[str]) -> str | Shares:
         except ValueError as error:
             raise ValueError(f"an opponent of a mixture is NAME=SHARE, such as self=2, got {word!r}") from error
     return shares
-
-
-QUICK = Recipe(
-    total_timesteps=500_000, teacher_steps=500_000, snapshot_every=100_000, measure_every=500_000, measure_games=200, seed=0
-)  # fmt: skip
-"""At most three minutes on two cores."""

@@ -98,3 +98,12 @@ class Bot:
     def _start(self, sequence: np.random.SeedSequence) -> None:
         self._seed = sequence.generate_state(1, np.uint64)[0]
         self._calls = 0
+
+
+def make_bot(name: str, rules: Rules) -> Bot:
+    """The bot of this name for games of these rules.
+
+    Raises:
+        ValueError: no such bot.
+    """
+    return Bot(name, rules)

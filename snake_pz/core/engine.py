@@ -14,10 +14,11 @@ from snake_pz.core import observations
 from snake_pz.core.actions import action_count, write_masks
 from snake_pz.core.dynamics import rank_survivors, step_games
 from snake_pz.core.observations import write_observations
-from snake_pz.core.rewards import RewardWeights, pay, write_rewards
+from snake_pz.core.rewards import pay, write_rewards
 from snake_pz.core.rule_codes import rule_codes
 from snake_pz.core.starts import reset_games
 from snake_pz.core.state import SnakeState
+from snake_pz.reward_weights import RewardWeights
 from snake_pz.rules import Rules
 
 
@@ -122,7 +123,7 @@ class SnakeEngine:
         """
         encoding, relative = observations.OBSERVATIONS.index(observation), action_set == "relative"
         actions = self._directions(actions)
-        _turn(self.state, self._codes, actions, weights.codes, encoding, relative, self._all, views, masks, rewards)
+        _turn(self.state, self._codes, actions, weights.as_tuple, encoding, relative, self._all, views, masks, rewards)
 
     def observe(
         self, observation: str, out: NDArray[np.uint8] | None = None, rows: NDArray[np.intp] | None = None

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import lazy_loader
 
 if TYPE_CHECKING:
     from snake_pz.replay.recording import Recorder, Replay
 
 __all__ = ["Recorder", "Replay"]
 
-
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        from snake_pz.replay import recording
-
-        return getattr(recording, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__, _ = lazy_loader.attach(__name__, submod_attrs={"recording": ["Recorder", "Replay"]})

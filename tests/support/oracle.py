@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from snake_pz.core.rewards import RewardWeights
+from snake_pz.reward_weights import RewardWeights
 from snake_pz.rules import Rules
 
 Cell = tuple[int, int]

@@ -12,8 +12,8 @@ import hypothesis.strategies as st
 import numpy as np
 
 from snake_pz.core.engine import SnakeEngine
-from snake_pz.core.rewards import RewardWeights
 from snake_pz.core.state import CAUSES, Position, SnakeState, body_cells
+from snake_pz.reward_weights import RewardWeights
 from snake_pz.rules import (
     Battlesnake,
     ContestedFood,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 
 from snake_pz.core.engine import SnakeEngine
-from snake_pz.core.rewards import RewardWeights
 from snake_pz.core.state import CAUSES, SnakeState
+from snake_pz.reward_weights import RewardWeights
 from snake_pz.rules import Rules
 from tests.support import oracle, oracle_views
 from tests.support.oracle import Game

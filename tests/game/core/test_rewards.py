@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 
 from snake_pz.core.engine import SnakeEngine
-from snake_pz.core.rewards import PRESETS, RewardWeights, reward_weights
 from snake_pz.core.state import Position
+from snake_pz.reward_weights import PRESETS, RewardWeights, reward_weights
 from snake_pz.rules import Rules
 from tests.support.recorded_games import PRESETS as RULE_SETS
 from tests.support.recorded_games import (

@@ -731,7 +731,7 @@ def test_no_display_is_one_sentence_of_the_command():
         [sys.executable, "-c", code, "play"], env=clean | {"SDL_VIDEODRIVER": "x11"}, capture_output=True, text=True
     )
     assert ran.returncode == 2
-    assert ran.stdout.startswith("snake-pz: cannot open a window, there is no display (")
+    assert ran.stderr.startswith("snake-pz: cannot open a window, there is no display (")
     assert ran.stdout.count("\n") == 1
     assert "Traceback" not in ran.stderr
 
