@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import lazy_loader
 
 if TYPE_CHECKING:
-    from adapters.evaluation.evaluate import play_games
+    from adapters.evaluation.evaluate import play_games, record_game
     from adapters.evaluation.tournament import tournament
     from adapters.networks import policy_kwargs, snake_policy_kwargs
     from adapters.opponents.parse import frozen, mixture
     from adapters.opponents.pool import OpponentPool
-    from adapters.opponents.protocol import Opponent
+    from adapters.opponents.protocol import Opponent, Source
     from adapters.sb3 import make_sb3_env
     from adapters.testing.contract import curried_env_test
     from adapters.training.selfplay import SelfPlayCallback
@@ -42,12 +42,14 @@ __all__ = [
     "OpponentPool",
     "SelfPlayCallback",
     "SharedGame",
+    "Source",
     "curried_env_test",
     "frozen",
     "make_sb3_env",
     "mixture",
     "play_games",
     "policy_kwargs",
+    "record_game",
     "snake_policy_kwargs",
     "tournament",
 ]
@@ -55,11 +57,11 @@ __all__ = [
 __getattr__, __dir__, _ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "evaluation.evaluate": ["play_games"],
+        "evaluation.evaluate": ["play_games", "record_game"],
         "evaluation.tournament": ["tournament"],
         "networks": ["policy_kwargs", "snake_policy_kwargs"],
         "opponents.pool": ["OpponentPool"],
-        "opponents.protocol": ["Opponent"],
+        "opponents.protocol": ["Opponent", "Source"],
         "opponents.parse": ["frozen", "mixture"],
         "sb3": ["make_sb3_env"],
         "testing.contract": ["curried_env_test"],

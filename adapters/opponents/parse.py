@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from adapters.opponents.checkpoints import find_checkpoint
 from adapters.opponents.pool import OpponentPool
 from adapters.opponents.pool_files import is_pool
-from adapters.opponents.protocol import Opponent
+from adapters.opponents.protocol import Opponent, Source
 from snake_pz.bots import BOTS
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ class Function(Same):
 
 
 class Ready(Same):
-    """An `Opponent` already."""
+    """An `Opponent` or a `Source` already."""
 
 
 @dataclass(frozen=True)
@@ -230,10 +230,10 @@ def parse(word: Any, *, own_pool: OpponentPool | None = None) -> Parsed:
         word: the path of an SB3 checkpoint (a string that ends in .zip, has a path separator or names a file, with or without
             its .zip, and is none of `WORDS`; or any PathLike) or of a pool's folder; "champion" for the one that comes with
             this package; any other string as a bot's name; an `OpponentPool`; a live SB3 model or policy; any of these but
-            bots `frozen` with settings of its own; a `mixture`; a function on batches of observations; an `Opponent`, which is
-            used as it is; or what this function returned. The champion plays on any board whose longer side is 11, whatever
-            the rules and however many snakes; it was trained and measured on the classic 11x11 board with four snakes only,
-            and elsewhere it is weaker.
+            bots `frozen` with settings of its own; a `mixture`; a function on batches of observations; an `Opponent` or a
+            `Source`, used as it is; or what this function returned. The champion plays on any board whose longer side is 11,
+            whatever the rules and however many snakes; it was trained and measured on the classic 11x11 board with four snakes
+            only, and elsewhere it is weaker.
         own_pool: what the path of its folder means, whether the folder is there yet or not.
 
     Raises:
@@ -253,7 +253,7 @@ def parse(word: Any, *, own_pool: OpponentPool | None = None) -> Parsed:
         return Bot(word) if word in BOTS else _path(word, Settings(), own_pool) or Bot(word)
     if isinstance(word, (str, os.PathLike, OpponentPool)) or _is_live(word):
         return _frozen(Frozen(word, Settings()), own_pool)
-    if isinstance(word, Opponent) and not isinstance(word, type):
+    if isinstance(word, (Opponent, Source)) and not isinstance(word, type):
         return Ready(word)
     if callable(word) and not isinstance(word, type):
         return Function(word)

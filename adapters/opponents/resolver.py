@@ -70,8 +70,8 @@ class Resolver:
             case Live():
                 return PolicyOpponent(parsed.thing, shown=self._shown, **self._settings(parsed.settings))
             case Ready():
-                opponent: Opponent = parsed.thing
-                return opponent
+                ready: Opponent | Source = parsed.thing
+                return ready
             case Function():
                 spaces = {"observation_space": self._observation_space, "action_space": self._action_space}
                 return CallableOpponent(parsed.thing, **spaces)

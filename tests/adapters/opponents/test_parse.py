@@ -79,6 +79,32 @@ def test_live_models_policies_and_opponents(trained):
     assert resolve(mine, **WORLD) is mine
 
 
+class Turns:
+    """Seats one opponent after the other."""
+
+    def __init__(self, *opponents):
+        self.opponents, self.next = opponents, 0
+
+    def ready(self):
+        return self.opponents
+
+    def draw(self, games, seats, rng, seated):
+        which = (self.next + np.arange(games)) % len(self.opponents)
+        self.next += games
+        return self.opponents, np.repeat(which[:, None], seats, axis=1)
+
+    def forget(self):
+        self.next = 0
+
+
+def test_a_source_of_ones_own_is_asked_who_sits_down():
+    first, second = RandomOpponent(VECTOR, FOUR), RandomOpponent(VECTOR, FOUR)
+    source = Turns(first, second)
+    assert isinstance(source, Source)
+    assert seats(source) == [source] * 3
+    assert seats(mixture({source: 1}))[0].members == (source,)
+
+
 class Complete(RandomOpponent):
     observation_space, action_space = VECTOR, FOUR
 
