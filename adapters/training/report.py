@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import html
 import io
 import json
 from collections.abc import Sequence
@@ -11,39 +10,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
 from adapters.opponents.pool import OpponentPool
 from adapters.ratings import Ratings
 from adapters.training.recipe import Recipe
 from snake_pz.files import replacing
 from snake_pz.replay import Replay
+from snake_pz.replay.page import render
 
 COLOURS = {"random": "#56b4e9", "greedy": "#009e73", "survivor": "#d55e00"}
 """Of the bots; from the palette of Okabe and Ito, which colour-blind people can tell apart."""
-
-_PAGE = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-:root {{ color-scheme: light; }}
-body {{ font: 15px/1.45 system-ui, sans-serif; max-width: 1000px; margin: 24px auto; padding: 0 16px;
-  color: #1a2029; background: #fff; }}
-h1 {{ font-size: 24px; margin: 0 0 4px; }} h2 {{ font-size: 18px; margin: 28px 0 8px; }}
-p {{ margin: 4px 0 12px; }} .faint {{ color: #5d687a; }}
-svg {{ width: 100%; height: auto; }}
-table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; }}
-th, td {{ padding: 3px 12px 3px 0; text-align: right; border-bottom: 1px solid #e3e7ed; }}
-th:first-child, td:first-child {{ text-align: left; }}
-.scroll {{ overflow-x: auto; }}
-.settings td, .settings th {{ text-align: left; }}
-iframe {{ border: 0; width: 100%; }}
-</style>
-<h1>{title}</h1>
-<p class="faint">{lead}</p>
-{body}
-</html>
-"""
 
 
 def write_report(run: Path) -> Path:
@@ -59,44 +36,34 @@ def write_report(run: Path) -> Path:
     progress = _progress(run / "progress.csv")
     measured = json.loads((run / "eval.json").read_text())["measured"] if (run / "eval.json").exists() else []
     chance = 1 / recipe.game_rules().num_snakes
-    parts = []
-    if measured:
-        parts += ["<h2>Win rates against bots</h2>", _measured_figure(measured, chance), _measured_table(measured)]
-    if any("selfplay/rating" in row for row in progress):
-        parts += [
-            "<h2>Self-play</h2>",
-            "<p>Left: how often the learner was first in its training games, whose opponents change. Right: ratings from "
-            "placements in these games, with 95 % intervals; a dot is a snapshot in the pool. At every snapshot all games "
-            "begin anew, and the first to end are mostly lost: hence the dips.</p>",
-            _selfplay_figure(progress, pool, chance),
-        ]
-    if pool.members:
-        parts += ["<h2>The pool</h2>", _pool_table(pool)]
-    if (run / "game.jsonl").exists():
-        parts += ["<h2>A game</h2>", *_game(run / "game.jsonl")]
-    parts += ["<h2>Settings</h2>", "<p>config.json; <code>snake-pz train --config config.json</code> runs it again.</p>"]
-    rows = [(name, json.dumps(value)) for name, value in asdict(recipe).items()]
-    parts.append(f'<div class="settings">{_table(("setting", "value"), rows)}</div>')
-    steps = measured[-1]["steps"] if measured else 0
-    lessons = f", after {recipe.teacher_steps:,} of imitating {recipe.teacher}" if recipe.teacher_steps else ""
-    page = _PAGE.format(
-        title=f"Training run {html.escape(run.resolve().name)}",
-        lead=f"{steps:,} steps of PPO{lessons}; {len(pool.members)} members in the pool, seed {recipe.seed}",
-        body="\n".join(parts),
+    game, game_error = _game(run / "game.jsonl")
+    page = render(
+        "adapters.training",
+        "report.html.j2",
+        title=f"Training run {run.resolve().name}",
+        steps=f"{measured[-1]['steps'] if measured else 0:,}",
+        recipe=recipe,
+        measured=_measured(measured, chance),
+        selfplay_figure=_selfplay_figure(progress, pool, chance),
+        members=_members(pool),
+        game=game,
+        game_error=game_error,
+        settings=[(name, json.dumps(value)) for name, value in asdict(recipe).items()],
     )
     path = run / "report.html"
     with replacing(path) as temporary:
-        temporary.write_text(page)
+        temporary.write_text(page, encoding="utf-8")
     return path
 
 
-def _game(path: Path) -> list[str]:
+def _game(path: Path) -> tuple[Markup | None, str | None]:
     """A page that plays it, or why there is none: other rules or damage are no reason to be without a report."""
+    if not path.exists():
+        return None, None
     try:
-        page = Replay.load(path)._repr_html_()
+        return Markup(Replay.load(path)._repr_html_()), None
     except ValueError as error:
-        return [f"<p>It cannot be shown: {html.escape(str(error))}</p>"]
-    return ['<p>After the training, against the bots. By itself: <a href="game.html">game.html</a>.</p>', page]
+        return None, str(error)
 
 
 def _progress(path: Path) -> list[dict[str, float]]:
@@ -107,7 +74,10 @@ def _progress(path: Path) -> list[dict[str, float]]:
         return [{name: float(value) for name, value in row.items() if value} for row in csv.DictReader(file)]
 
 
-def _measured_figure(measured: Sequence[dict[str, Any]], chance: float) -> str:
+def _measured(measured: Sequence[dict[str, Any]], chance: float) -> dict[str, Any] | None:
+    """Win rates along the way, as a figure and as a table; None if nothing was measured."""
+    if not measured:
+        return None
     steps = [entry["steps"] for entry in measured]
     figure = _figure(1)
     (axes,) = figure.axes
@@ -116,16 +86,15 @@ def _measured_figure(measured: Sequence[dict[str, Any]], chance: float) -> str:
     axes.axhline(chance, color="#8a95a8", linestyle=":", label="chance")
     axes.set(ylim=(0, 1), ylabel="win rate", xlabel="steps")
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
-    return _svg(figure)
-
-
-def _measured_table(measured: Sequence[dict[str, Any]]) -> str:
     rows = [(f"{entry['steps']:,}", *(f"{entry[bot]:.3f}" for bot in COLOURS)) for entry in measured]
-    return _table(("steps of PPO", *COLOURS), rows)
+    return {"figure": _svg(figure), "head": ("steps of PPO", *COLOURS), "rows": rows}
 
 
-def _selfplay_figure(progress: Sequence[dict[str, float]], pool: OpponentPool, chance: float) -> str:
+def _selfplay_figure(progress: Sequence[dict[str, float]], pool: OpponentPool, chance: float) -> Markup | None:
+    """Win rates and ratings of the training games; None if there were none."""
     rows = [row for row in progress if "selfplay/rating" in row]
+    if not rows:
+        return None
     steps = [row["time/total_timesteps"] for row in rows]
     figure = _figure(2)
     left, right = figure.axes
@@ -164,8 +133,9 @@ def _smooth(values: Sequence[float], share: float = 0.1) -> list[float]:
     return smooth
 
 
-def _pool_table(pool: OpponentPool) -> str:
-    rows = [
+def _members(pool: OpponentPool) -> list[tuple[str, ...]]:
+    """The cells of a row for each."""
+    return [
         (
             member.name,
             "" if member.file is None else f"{member.step:,}",
@@ -175,13 +145,6 @@ def _pool_table(pool: OpponentPool) -> str:
         )
         for member in pool.members
     ]
-    return _table(("member", "steps", "rating", "recent games", "learner was above"), rows)
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = ["<tr>" + "".join(f"<th>{cell}</th>" for cell in head) + "</tr>"]
-    lines += ["<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows]
-    return '<div class="scroll"><table>' + "".join(lines) + "</table></div>"
 
 
 def _figure(columns: int) -> Any:
@@ -196,8 +159,8 @@ def _figure(columns: int) -> Any:
     return figure
 
 
-def _svg(figure: Any) -> str:
+def _svg(figure: Any) -> Markup:
     text = io.StringIO()
     figure.savefig(text, format="svg")
     svg = text.getvalue()
-    return svg[svg.index("<svg") :]
+    return Markup(svg[svg.index("<svg") :])

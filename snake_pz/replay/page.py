@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import html
 import itertools
-import json
 from collections.abc import Iterable, Sequence
-from importlib import resources
 from typing import Any
 
 import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from snake_pz.core.state import SnakeState, body_cells
 from snake_pz.drawing import picture, sprites
@@ -28,11 +27,22 @@ def page(states: Iterable[SnakeState], rules: Rules, names: Sequence[str]) -> st
         rules: what it was played by.
         names: of the players, by snake.
     """
-    game = json.dumps(game_data(states, rules, names), separators=(",", ":"))
-    template = resources.files("snake_pz").joinpath("page.html").read_text(encoding="utf-8")
-    title = f"snake-pz: {', '.join(names)}"
-    # "<" cannot end the script that the data stands in
-    return template.replace("__TITLE__", html.escape(title)).replace("__GAME__", game.replace("<", "\\u003c"))
+    return render(
+        "snake_pz.replay", "page.html.j2", title=f"snake-pz: {', '.join(names)}", game=game_data(states, rules, names)
+    )
+
+
+def render(package: str, template: str, **values: Any) -> str:
+    """A page from a template in a package; values are escaped, and `tojson` writes data that no text in it can end.
+
+    Args:
+        package: where the template is, such as "snake_pz.replay".
+        template: its file's name.
+        values: what it names.
+    """
+    environment = Environment(loader=PackageLoader(package, ""), autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
+    return environment.get_template(template).render(values)
 
 
 def frame(document: str, height: int = 640) -> str:
