@@ -69,14 +69,14 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
         **rule_fields: Any,
     ) -> None:
         self.rules = game_rules(rules, rule_fields)
-        self.rewards = reward_weights(rewards)
+        self.reward_weights = reward_weights(rewards)
         if isinstance(max_cycles, bool) or not isinstance(max_cycles, int) or max_cycles < 1:
             raise ValueError(f"max_cycles must be an int >= 1, got {max_cycles!r}")
         if render_mode is not None and render_mode not in RENDER_MODES:
             raise ValueError(f"render_mode must be one of {', '.join(map(repr, RENDER_MODES))} or None, got {render_mode!r}")
         self.max_cycles = max_cycles
         self.observation = observation
-        self.actions = actions
+        self.action_set = actions
         self.mask_in_observation = mask_in_observation
         self.render_mode = render_mode
         self.possible_agents = [f"snake_{i}" for i in range(self.rules.num_snakes)]
@@ -127,7 +127,7 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
         self._engine.reset(seeds=None if seed is None else [seed])
         self.agents = self.possible_agents[:]
         self._engine.observe(self.observation, self._views)
-        self._engine.action_masks(self.actions, self._masks)
+        self._engine.action_masks(self.action_set, self._masks)
         if self.render_mode == "human":
             self.render()
         return self._observations(), self._infos()
@@ -153,7 +153,9 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
                 raise RuntimeError("call reset() before step()")
             return {}, {}, {}, {}, {}
         self._read(actions)
-        self._engine.turn(self._directions, self.observation, self.actions, self.rewards, self._views, self._masks, self._paid)
+        self._engine.turn(
+            self._directions, self.observation, self.action_set, self.reward_weights, self._views, self._masks, self._paid
+        )
         state = self._engine.state
         ended = bool(state.over[0])
         cut = not ended and int(state.turn[0]) >= self.max_cycles
@@ -207,7 +209,7 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
         self._engine.load(state)
         self.sync()
         self._engine.observe(self.observation, self._views)
-        self._engine.action_masks(self.actions, self._masks)
+        self._engine.action_masks(self.action_set, self._masks)
         return self._observations(), self._infos()
 
     def render(self) -> NDArray[np.uint8] | str | None:
@@ -239,7 +241,7 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
 
     def _read(self, actions: dict[str, Any]) -> None:
         """Check the actions and put them down as absolute directions."""
-        headings = self._engine.state.heading[0].tolist() if self.actions == "relative" else None
+        headings = self._engine.state.heading[0].tolist() if self.action_set == "relative" else None
         for agent in self.agents:
             if agent not in actions:
                 raise ValueError(f"step needs an action for each of {self.agents}, got none for {agent!r}")

@@ -19,7 +19,8 @@ from adapters.opponents.parse import mixture
 from adapters.opponents.policy import PolicyOpponent
 from adapters.sb3 import make_sb3_env
 from adapters.vec_env.sb3_internals import set_up_learning
-from snake_pz import Rules, SnakeEngine, snake_v0
+from snake_pz import Rules, SnakeEngine, make_bot, snake_v0
+from snake_pz.drawing.render import rgb_array
 from snake_pz.rules import Battlesnake
 
 ROUNDS = 5
@@ -27,9 +28,9 @@ ROUNDS = 5
 
 
 def bench_engine(seconds: float = 3.0) -> Table:
-    """The engine with `board` written under each rule set, the PettingZoo API, and stepping 64 curried games on either backend.
+    """The engine with `board` written under each rule set, the PettingZoo API, pictures, 64 curried games on either backend.
 
-    Everybody moves at random and games restart when they are over, which is part of what is timed.
+    All snakes move at random, those in the pictures as `greedy`. Restarting games that are over is part of what is timed.
 
     Args:
         seconds: about how long each row is measured in all.
@@ -44,13 +45,19 @@ def bench_engine(seconds: float = 3.0) -> Table:
         "hungry_geese": Rules.hungry_geese(),
     }
     runs = {name: engine_steps(1024, rules) for name, rules in presets.items()}
-    runs |= {"api": api_steps(), "native": curried_steps("native"), "supersuit": curried_steps("supersuit")}
+    runs |= {
+        "api": api_steps(),
+        "pictures": pictures(),
+        "native": curried_steps("native"),
+        "supersuit": curried_steps("supersuit"),
+    }
     speeds = measure(runs, seconds)
     table = Table("what", "game-steps/s", "target", title="Per second of one core, random moves")
     for name in presets:
         target = ">= 1,000,000" if name == "classic" else ">= 700,000"
         table.add_row(f"engine, 1,024 games, {name}", f"{speeds[name]:,.0f}", target)
     table.add_row("PettingZoo API, one game, classic", f"{speeds['api']:,.0f}", ">= 40,000")
+    table.add_row("rgb_array pictures, one game, classic", f"{speeds['pictures']:,.0f}", ">= 400")
     table.add_row("make_sb3_env native, 64 games", f"{speeds['native']:,.0f}", "")
     table.add_row("make_sb3_env supersuit, 64 games", f"{speeds['supersuit']:,.0f}", "")
     table.add_row("native / supersuit", f"{speeds['native'] / speeds['supersuit']:.1f}x", ">= 15x")
@@ -105,6 +112,25 @@ def api_steps() -> Callable[[], int]:
                 env.reset()
             env.step(dict(zip(env.agents, row, strict=False)))
         return len(moves)
+
+    return run
+
+
+def pictures() -> Callable[[], int]:
+    """A run of 10 turns of one game, each drawn as an `rgb_array`."""
+    engine = SnakeEngine(Rules.classic(), 1, seed=0)
+    bot = make_bot("greedy", engine.rules)
+    bot.seed(0)
+    engine.reset()
+    views = engine.observe("board")
+
+    def run() -> int:
+        for _ in range(10):
+            engine.step(bot.act(views[0])[None])
+            engine.reset(np.flatnonzero(engine.state.over))
+            engine.observe("board", views)
+            rgb_array(engine.state, engine.rules)
+        return 10
 
     return run
 

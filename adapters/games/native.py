@@ -68,7 +68,7 @@ class NativeGameBatch:
         self._views: dict[tuple[str, str], NativeView] = {}
         self._buffers: dict[str, NDArray[np.uint8]] = {}  # by encoding: (E, N, *obs) in snake order
         self._written: dict[str, NDArray[np.uint8]] = {}  # the same in seat order, as of the present turn
-        self._own = self._view(self._env.observation, self._env.actions)
+        self._own = self._view(self._env.observation, self._env.action_set)
         self.observation_space: gymnasium.Space[Any] = self._own.observation_space
         self.action_space: gymnasium.Space[Any] = self._own.action_space
         self.other_spaces: Sequence[gymnasium.Space[Any]] = [
@@ -116,7 +116,7 @@ class NativeGameBatch:
         ended = terminated | truncated
         self._active = before & ~ended
         over = self._restarts & ~np.any(self._active[:, : self._reported], axis=1)
-        rewards = self._by_seat(self._engine.rewards(self._env.rewards))
+        rewards = self._by_seat(self._engine.rewards(self._env.reward_weights))
 
         observations = self.observations(self._env.observation)
         final_observations = observations[ended]

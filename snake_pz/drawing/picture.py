@@ -91,31 +91,30 @@ def make_layout(rules: Rules, cell: int) -> Layout:
     )  # fmt: skip
 
 
-def describe(state: SnakeState, game: int, snake: int, names: Sequence[str]) -> str:
+def describe(state: SnakeState, snake: int, names: Sequence[str]) -> str:
     """How it stands with a snake, in words."""
-    rank, died, killer = (int(array[game, snake]) for array in (state.rank, state.died, state.killer))
-    if state.alive[game, snake]:
-        if not state.over[game] or rank == 0:
+    rank, died, killer = (int(array[0, snake]) for array in (state.rank, state.died, state.killer))
+    if state.alive[0, snake]:
+        if not state.over[0] or rank == 0:
             return "alive"
-        first = int((state.rank[game] == 1).sum())
+        first = int((state.rank[0] == 1).sum())
         return ("wins" if first == 1 else "shares the win") if rank == 1 else f"alive, place {rank}"
-    fate = FATES[CAUSES[state.cause[game, snake]]].replace("{killer}", names[killer] if killer >= 0 else "several")
+    fate = FATES[CAUSES[state.cause[0, snake]]].replace("{killer}", names[killer] if killer >= 0 else "several")
     return f"{fate}, turn {died}" if died >= 0 else fate
 
 
 def draw_game(
-    state: SnakeState, rules: Rules, game: int, layout: Layout, names: Sequence[str],
+    state: SnakeState, rules: Rules, layout: Layout, names: Sequence[str],
     before: SnakeState | None = None, progress: float = 1.0,
 ) -> pygame.Surface:  # fmt: skip
     """The picture of one game on a new surface of the layout's size.
 
     Args:
-        state: E games.
-        rules: what they are played by.
-        game: which of them.
+        state: one game, E = 1, as everywhere in this file.
+        rules: its rules.
         layout: where things are.
         names: per snake.
-        before: the games a turn earlier; None: as they stand.
+        before: the game a turn earlier; None: the snakes are drawn as they stand.
         progress: how much of the way from there is done, 0 to 1.
     """
     load_pygame()
@@ -123,24 +122,24 @@ def draw_game(
     if before is None or progress >= 1:
         before, progress = None, 1.0
     board = canvas.subsurface((layout.left, layout.top, layout.columns * layout.cell, layout.rows * layout.cell))
-    for cell in np.flatnonzero(state.hazard[game]).tolist():
-        _blit(board, layout, hazard(int(state.hazard[game, cell])), *_place(layout, cell))
-    for cell, size in _food(state, game, before, progress):
+    for cell in np.flatnonzero(state.hazard[0]).tolist():
+        _blit(board, layout, hazard(int(state.hazard[0, cell])), *_place(layout, cell))
+    for cell, size in _food(state, before, progress):
         _blit(board, layout, apple(size * (1 if layout.cell > 20 else 1.35)), *_place(layout, cell))
-    dying = np.flatnonzero(state.just_died[game]).tolist()
+    dying = np.flatnonzero(state.just_died[0]).tolist()
     if before is not None and dying:
         layer = _transparent(board)
         for snake in dying:
-            _draw_dying(layer, layout, state, game, snake, before, progress)
+            _draw_dying(layer, layout, state, snake, before, progress)
         layer.set_alpha(round(255 * (1 - progress)))
         board.blit(layer, (0, 0))
-    for snake in np.flatnonzero(state.alive[game]).tolist():
-        _draw_snake(board, layout, snake, _body(state, game, snake, before, progress), max(int(state.heading[game, snake]), 0))
+    for snake in np.flatnonzero(state.alive[0]).tolist():
+        _draw_snake(board, layout, snake, _body(state, snake, before, progress), max(int(state.heading[0, snake]), 0))
     if progress >= 0.5:  # those who die are then where they were stopped
         for snake in dying:
-            x, y = place_of_death(state, game, snake, layout.columns)
+            x, y = place_of_death(state, snake, layout.columns)
             _blit(canvas, layout, mark(snake), layout.left + round(x * layout.cell), layout.top + round(y * layout.cell))
-    _draw_panel(canvas, state, rules, game, layout, names)
+    _draw_panel(canvas, state, rules, layout, names)
     return canvas
 
 
@@ -184,17 +183,17 @@ def _blit(surface: pygame.Surface, layout: Layout, shapes: tuple[Shape, ...], x:
     surface.blit(sprite(shapes, layout.cell, layout.cell), (x, y))
 
 
-def _food(state: SnakeState, game: int, before: SnakeState | None, progress: float) -> Iterator[tuple[int, float]]:
+def _food(state: SnakeState, before: SnakeState | None, progress: float) -> Iterator[tuple[int, float]]:
     """Cells with food and its size: what is eaten stays until the head is there, what is new grows."""
-    there = np.flatnonzero(state.food[game]).tolist()
+    there = np.flatnonzero(state.food[0]).tolist()
     if before is None:
         yield from ((cell, 1.0) for cell in there)
         return
     grown = round(8 * progress) / 8
     for cell in there:
-        yield cell, 1.0 if before.food[game, cell] else grown
+        yield cell, 1.0 if before.food[0, cell] else grown
     if progress < 0.5:
-        yield from ((cell, 1.0) for cell in np.flatnonzero((before.food[game] > 0) & (state.food[game] == 0)).tolist())
+        yield from ((cell, 1.0) for cell in np.flatnonzero((before.food[0] > 0) & (state.food[0] == 0)).tolist())
 
 
 class _Body(NamedTuple):
@@ -206,19 +205,19 @@ class _Body(NamedTuple):
     tip: float  # width of the tip
 
 
-def _standing(state: SnakeState, game: int, snake: int) -> _Body:
+def _standing(state: SnakeState, snake: int) -> _Body:
     """The body as it lies after a turn; blunt where the last two segments are on one cell."""
-    cells = body_cells(state, game, snake).tolist()
+    cells = body_cells(state, 0, snake).tolist()
     path = [cell for cell, _ in itertools.groupby(cells)]
     return _Body(path, 0, len(path) - 1, BLUNT_WIDTH if cells[-2:-1] == cells[-1:] else TAIL_WIDTH)
 
 
-def _body(state: SnakeState, game: int, snake: int, before: SnakeState | None, progress: float) -> _Body:
+def _body(state: SnakeState, snake: int, before: SnakeState | None, progress: float) -> _Body:
     """The body on its way from where it was; as it stands, if it cannot have come from there in one turn."""
-    now = _standing(state, game, snake)
-    if before is None or not before.alive[game, snake]:
+    now = _standing(state, snake)
+    if before is None or not before.alive[0, snake]:
         return now
-    earlier = _standing(before, game, snake)
+    earlier = _standing(before, snake)
     trail = now.path[:1] + earlier.path
     if now.path[:1] == earlier.path[:1] or now.path != trail[: len(now.path)]:
         return now
@@ -255,14 +254,14 @@ def _draw_snake(board: pygame.Surface, layout: Layout, snake: int, body: _Body, 
 
 
 def _draw_dying(
-    board: pygame.Surface, layout: Layout, state: SnakeState, game: int, snake: int, before: SnakeState, progress: float
+    board: pygame.Surface, layout: Layout, state: SnakeState, snake: int, before: SnakeState, progress: float
 ) -> None:
     """A snake that dies on this turn, on the way to where it is stopped; on the spot where that is off the board."""
-    heading = max(int(state.heading[game, snake]), 0)
-    if state.length[game, snake] > 0 and state.body[game, snake, state.head[game, snake]] != OFF_BOARD:
-        body = _body(state, game, snake, before, progress / 2)
+    heading = max(int(state.heading[0, snake]), 0)
+    if state.length[0, snake] > 0 and state.body[0, snake, state.head[0, snake]] != OFF_BOARD:
+        body = _body(state, snake, before, progress / 2)
     else:
-        body = _standing(before, game, snake)
+        body = _standing(before, snake)
     _draw_snake(board, layout, snake, body, heading)
 
 
@@ -322,21 +321,20 @@ def _draw_cone(
             _blit(board, layout, shapes, x + dx * stop, y + dy * stop)
 
 
-def place_of_death(state: SnakeState, game: int, snake: int, columns: int) -> tuple[float, float]:
+def place_of_death(state: SnakeState, snake: int, columns: int) -> tuple[float, float]:
     """(x, y) in cells where a snake was stopped, (0, 0) being on the first cell: short of what it ran into, else at its head.
 
     Args:
-        state: E games, on the turn on which it dies.
-        game: which of them.
+        state: the game on the turn on which it dies.
         snake: which snake.
         columns: of the board.
     """
-    at = int(state.head[game, snake])
-    dx, dy = HEADINGS[max(state.heading[game, snake], 0)]
-    cell, back = int(state.body[game, snake, at]), 0.0
+    at = int(state.head[0, snake])
+    dx, dy = HEADINGS[max(state.heading[0, snake], 0)]
+    cell, back = int(state.body[0, snake, at]), 0.0
     if cell == OFF_BOARD:
-        cell, back = int(state.body[game, snake, at - 1]), -0.5
-    elif CAUSES[state.cause[game, snake]] in ("self", "body", "head"):
+        cell, back = int(state.body[0, snake, at - 1]), -0.5
+    elif CAUSES[state.cause[0, snake]] in ("self", "body", "head"):
         back = 0.75
     y, x = divmod(cell, columns)
     return x - back * dx, y - back * dy
@@ -353,14 +351,12 @@ def _write(
     canvas.blit(line, (right - line.get_width() if flush_right else left, round(y - line.get_height() / 2)))
 
 
-def _draw_panel(
-    canvas: pygame.Surface, state: SnakeState, rules: Rules, game: int, layout: Layout, names: Sequence[str]
-) -> None:
+def _draw_panel(canvas: pygame.Surface, state: SnakeState, rules: Rules, layout: Layout, names: Sequence[str]) -> None:
     """Turn, and a row per snake, as high as there is room for: two lines, or one if there are many snakes."""
     font, left, right = layout.font, layout.panel, layout.width - layout.font
     small = round(0.85 * font)
-    _write(canvas, f"Turn {state.turn[game]}", round(1.5 * font), TEXT, left, right, 1.7 * font)
-    if state.over[game]:
+    _write(canvas, f"Turn {state.turn[0]}", round(1.5 * font), TEXT, left, right, 1.7 * font)
+    if state.over[0]:
         _write(canvas, "game over", font, TEXT, left, right, 1.7 * font, flush_right=True)
     _write(canvas, "length", small, FAINT, left, right, 3.2 * font, flush_right=True)
     top = 4.2 * font
@@ -368,33 +364,33 @@ def _draw_panel(
     row = min(max(room / snakes, 1.5 * font), 3.0 * font)
     shown = snakes if snakes * row <= room + 1 else int(room / row) - 1
     for snake in range(shown):
-        _draw_row(canvas, state, rules, game, layout, names, snake, top + row * (snake + 0.5), row >= 2.4 * font)
+        _draw_row(canvas, state, rules, layout, names, snake, top + row * (snake + 0.5), row >= 2.4 * font)
     if shown < snakes:
         _write(canvas, f"and {snakes - shown} more", small, FAINT, left, right, top + row * (shown + 0.5))
 
 
 def _draw_row(
-    canvas: pygame.Surface, state: SnakeState, rules: Rules, game: int, layout: Layout, names: Sequence[str],
+    canvas: pygame.Surface, state: SnakeState, rules: Rules, layout: Layout, names: Sequence[str],
     snake: int, y: float, two_lines: bool,
 ) -> None:  # fmt: skip
     """Of a snake: its head, or a mark if it is dead, name, length, and its health or what became of it."""
     font, right = layout.font, layout.width - layout.font
     small, left, bar_right = round(0.85 * font), layout.panel + round(2.6 * font), right - 3 * font
-    alive = bool(state.alive[game, snake])
+    alive = bool(state.alive[0, snake])
     colour = TEXT if alive else FAINT
     icon = round((1.9 if two_lines else 1.3) * font)
     canvas.blit(sprite(head(snake, 1) if alive else mark(snake), icon, icon), (layout.panel, round(y - icon / 2)))
-    name = names[snake] if alive or two_lines else f"{names[snake]}: {CAUSES[state.cause[game, snake]]}"
+    name = names[snake] if alive or two_lines else f"{names[snake]}: {CAUSES[state.cause[0, snake]]}"
     upper, lower = (y - 0.55 * font, y + 0.7 * font) if two_lines else (y, y)
     _write(canvas, name, font, colour, left, bar_right, upper)
-    _write(canvas, str(state.length[game, snake]), font, colour, bar_right, right, upper, flush_right=True)
+    _write(canvas, str(state.length[0, snake]), font, colour, bar_right, right, upper, flush_right=True)
     if not two_lines:
         return
-    if alive and rules.uses_health and not state.over[game]:
-        health, height = int(state.health[game, snake]), max(3, font // 3)
+    if alive and rules.uses_health and not state.over[0]:
+        health, height = int(state.health[0, snake]), max(3, font // 3)
         bar = (left, round(lower - height / 2), bar_right - left, height)
         canvas.fill(LIGHT_CELL, bar)
         canvas.fill(colour_of(snake), (*bar[:2], bar[2] * health // rules.max_health, height))
         _write(canvas, str(health), small, FAINT, bar_right, right, lower, flush_right=True)
     else:
-        _write(canvas, describe(state, game, snake, names), small, colour, left, right, lower)
+        _write(canvas, describe(state, snake, names), small, colour, left, right, lower)

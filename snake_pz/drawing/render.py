@@ -25,16 +25,15 @@ if TYPE_CHECKING:
 
 
 def rgb_array(
-    state: SnakeState, rules: Rules, game: int = 0, *, cell_size: int | None = None, names: Sequence[str] | None = None
+    state: SnakeState, rules: Rules, *, cell_size: int | None = None, names: Sequence[str] | None = None
 ) -> NDArray[np.uint8]:
     """A picture of one game: the board, and beside it turn, names, lengths, health and causes of death.
 
     A snake that dies on this turn leaves a mark where it was stopped; its body is gone. Equal states give equal pixels.
 
     Args:
-        state: E games.
-        rules: what they are played by.
-        game: which of them.
+        state: one game, E = 1.
+        rules: its rules.
         cell_size: pixels a cell, 4 to 256; None: as many as make the board's longer side about 450,
             up to 800 on large boards.
         names: per snake; None: snake_0, snake_1, and so on.
@@ -43,12 +42,12 @@ def rgb_array(
         (h, w, 3) uint8, h and w multiples of 16, the same for all states of these rules at this `cell_size`.
 
     Raises:
-        ValueError: a `cell_size` out of range, or not one name per snake.
+        ValueError: a `cell_size` out of range, not one game, or not one name per snake.
     """
     if cell_size is not None and not 4 <= cell_size <= 256:
         raise ValueError(f"cell_size must be between 4 and 256 pixels, got {cell_size}")
     layout = picture.make_layout(rules, cell_size or picture.default_cell(rules))
-    canvas = picture.draw_game(state, rules, game, layout, _names(rules, names))
+    canvas = picture.draw_game(state, rules, layout, _names(state, rules, names))
     import pygame.surfarray
 
     pixels = pygame.surfarray.pixels3d(canvas)  # (w, h, 3), a view
@@ -58,39 +57,41 @@ def rgb_array(
     return image
 
 
-def ansi(state: SnakeState, rules: Rules, game: int = 0, *, names: Sequence[str] | None = None) -> str:
+def ansi(state: SnakeState, rules: Rules, *, names: Sequence[str] | None = None) -> str:
     r"""One game as plain text: two characters a cell and a line for each snake.
 
     Heads are capital letters followed by their heading (`^ > v <`), bodies small letters, food `*`, free cells `.`; `~` behind
     any of them is a hazard. The border is `#` where it is a wall, `:` where the board wraps around.
 
     Args:
-        state: E games.
-        rules: what they are played by.
-        game: which of them.
+        state: one game, E = 1.
+        rules: its rules.
         names: per snake; None: snake_0, snake_1, and so on.
+
+    Raises:
+        ValueError: not one game, or not one name per snake.
     """
-    names = _names(rules, names)
-    first = np.where(state.food[game] > 0, "*", ".").astype("<U1")
-    second = np.where(state.hazard[game] > 0, "~", " ").astype("<U1")
+    names = _names(state, rules, names)
+    first = np.where(state.food[0] > 0, "*", ".").astype("<U1")
+    second = np.where(state.hazard[0] > 0, "~", " ").astype("<U1")
     lines = []
     longest = max(len(name) for name in names)
     for snake, name in enumerate(names):
         letter = string.ascii_lowercase[snake % 26]
-        if state.alive[game, snake]:
-            cells = body_cells(state, game, snake)
+        if state.alive[0, snake]:
+            cells = body_cells(state, 0, snake)
             first[cells] = letter
             first[cells[0]] = letter.upper()
-            second[cells[0]] = "^>v<"[max(state.heading[game, snake], 0)]
-        health = f"  health {state.health[game, snake]:3}" if rules.uses_health else ""
-        fate = picture.describe(state, game, snake, names)
-        lines.append(f"{letter.upper()} {name:{longest}}  length {state.length[game, snake]:3}{health}  {fate}")
+            second[cells[0]] = "^>v<"[max(state.heading[0, snake], 0)]
+        health = f"  health {state.health[0, snake]:3}" if rules.uses_health else ""
+        fate = picture.describe(state, snake, names)
+        lines.append(f"{letter.upper()} {name:{longest}}  length {state.length[0, snake]:3}{health}  {fate}")
     edge = "#" if rules.edge == "wall" else ":"
     rows = np.char.add(first, second).reshape(rules.height, rules.width)
     board = [f"{edge} {''.join(row)}{edge}" for row in rows]
     border = edge * (2 * rules.width + 3) if rules.edge == "wall" else (edge + " ") * (rules.width + 1) + edge
-    over = ", game over" if state.over[game] else ""
-    return "\n".join([f"turn {state.turn[game]}{over}", border, *board, border, *lines])
+    over = ", game over" if state.over[0] else ""
+    return "\n".join([f"turn {state.turn[0]}{over}", border, *board, border, *lines])
 
 
 class NoDisplayError(OSError):
@@ -137,7 +138,6 @@ def draw_on(
     screen: pygame.Surface,
     state: SnakeState,
     rules: Rules,
-    game: int = 0,
     *,
     names: Sequence[str] | None = None,
     before: SnakeState | None = None,
@@ -147,18 +147,20 @@ def draw_on(
 
     Args:
         screen: the surface.
-        state: E games.
-        rules: what they are played by.
-        game: which of them.
+        state: one game, E = 1.
+        rules: its rules.
         names: per snake; None: snake_0, snake_1, and so on.
-        before: the games a turn earlier, to draw the snakes on their way from there; None: as they stand.
+        before: the game a turn earlier, to draw the snakes on their way from there; None: as they stand.
         progress: how much of the way is done, 0 to 1.
 
     Returns:
         Where on the surface the board is.
+
+    Raises:
+        ValueError: not one game, or not one name per snake.
     """
     layout = _fitting(rules, *screen.get_size())
-    drawn = picture.draw_game(state, rules, game, layout, _names(rules, names), before, progress)
+    drawn = picture.draw_game(state, rules, layout, _names(state, rules, names), before, progress)
     place = drawn.get_rect(center=screen.get_rect().center)
     screen.fill(sprites.PAPER)
     screen.blit(drawn, place)
@@ -191,16 +193,16 @@ class Window:
         self._last: SnakeState | None = None  # what was shown last
         self._due = 0.0  # when the next picture may be complete, by time.perf_counter
 
-    def show(self, state: SnakeState, rules: Rules, game: int = 0, *, names: Sequence[str] | None = None) -> None:
+    def show(self, state: SnakeState, rules: Rules, *, names: Sequence[str] | None = None) -> None:
         """Draw the game as large as the window allows and wait until its time is over.
 
         Raises:
             NoDisplayError: there is no display to open a window on.
-            ValueError: not one name per snake.
+            ValueError: not one game, or not one name per snake.
         """
         if self.closed:
             return
-        names = _names(rules, names)
+        names = _names(state, rules, names)
         try:
             screen = open_window(rules, self.title)
         except NoDisplayError as error:
@@ -208,9 +210,9 @@ class Window:
         self._open = True
         import pygame
 
-        row = state.map(lambda array: array[game : game + 1].copy())
-        before, self._last = self._last, row
-        if before is not None and (before.body.shape != row.body.shape or not follows(before, row)):
+        state = state.map(lambda array: array.copy())
+        before, self._last = self._last, state
+        if before is not None and (before.body.shape != state.body.shape or not follows(before, state)):
             before = None
         start = time.perf_counter()
         while True:
@@ -221,7 +223,7 @@ class Window:
             now = time.perf_counter()
             if now >= self._due or 0 < self.fps <= 30:
                 progress = (now - start) / (self._due - start) if now < self._due else 1.0
-                draw_on(pygame.display.get_surface() or screen, row, rules, names=names, before=before, progress=progress)
+                draw_on(pygame.display.get_surface() or screen, state, rules, names=names, before=before, progress=progress)
                 pygame.display.flip()
             if now >= self._due:
                 break
@@ -238,9 +240,9 @@ class Window:
         self.closed = True
 
 
-def follows(before: SnakeState, after: SnakeState, game: int = 0) -> bool:
+def follows(before: SnakeState, after: SnakeState) -> bool:
     """Whether one may be what a turn of the other led to: a turn later, in a game of the same seed."""
-    return bool(after.turn[game] == before.turn[game] + 1 and after.seed[game] == before.seed[game])
+    return bool(after.turn[0] == before.turn[0] + 1 and after.seed[0] == before.seed[0])
 
 
 @lru_cache(maxsize=64)
@@ -253,7 +255,10 @@ def _fitting(rules: Rules, width: int, height: int) -> picture.Layout:
     return picture.make_layout(rules, 4)
 
 
-def _names(rules: Rules, names: Sequence[str] | None) -> Sequence[str]:
+def _names(state: SnakeState, rules: Rules, names: Sequence[str] | None) -> Sequence[str]:
+    """One name per snake of the one game."""
+    if len(state.turn) != 1:
+        raise ValueError(f"state must be one game, got {len(state.turn)}: `SnakeEngine.game(k).state` is one of a batch")
     if names is None:
         return [f"snake_{snake}" for snake in range(rules.num_snakes)]
     if len(names) != rules.num_snakes:

@@ -41,7 +41,7 @@ _STEPS = ((0, -1), (1, 0), (0, 1), (-1, 0))
 
 
 @cache
-def codes(what: str) -> tuple[int, ...]:
+def key_codes(what: str) -> tuple[int, ...]:
     """The codes that events carry for an entry of KEYS."""
     import pygame
 
@@ -107,8 +107,8 @@ class Person:
     def press(self, key: int) -> bool:
         """Take a key, pygame's code for it, if it is one of this person's."""
         for keys in self.keys:
-            if key in codes(keys):
-                self._steering.press(codes(keys).index(key))
+            if key in key_codes(keys):
+                self._steering.press(key_codes(keys).index(key))
                 return True
         return False
 

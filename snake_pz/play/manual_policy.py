@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from snake_pz.env import SnakeParallelEnv
-from snake_pz.play.keyboard import Steering, codes
+from snake_pz.play.keyboard import Steering, key_codes
 
 
 class ManualPolicy:
@@ -48,7 +48,7 @@ class ManualPolicy:
         heading = int(game.get_state().heading[0, self.agent_id])
         turn = self._steering.next(heading)
         direction = max(heading, 0) if turn is None else turn
-        return direction if game.actions == "absolute" else (direction - max(heading, 0) + 1) % 4
+        return direction if game.action_set == "absolute" else (direction - max(heading, 0) + 1) % 4
 
     @property
     def available_agents(self) -> dict[str, int]:
@@ -64,5 +64,5 @@ class ManualPolicy:
             self._steering.clear()
             self.env.reset()
         for keys in ("arrows", "WASD"):
-            if key in codes(keys):
-                self._steering.press(codes(keys).index(key))
+            if key in key_codes(keys):
+                self._steering.press(key_codes(keys).index(key))

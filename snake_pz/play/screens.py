@@ -61,16 +61,16 @@ PLAYING_KEYS: tuple[Line, ...] = (
 )
 
 
-def start_card(table: LocalMatch, description: str, size: tuple[int, int]) -> pygame.Surface:
+def start_card(match: LocalMatch, description: str, size: tuple[int, int]) -> pygame.Surface:
     """Who plays, with which keys and in which colour.
 
     Args:
-        table: with the players.
+        match: with the players.
         description: what is played, a line.
         size: pixels of the window.
     """
     rows: list[tuple[Line, ...]] = []
-    for snake, (name, player) in enumerate(zip(table.names, table.players, strict=True)):
+    for snake, (name, player) in enumerate(zip(match.names, match.players, strict=True)):
         keys: list[Part] = []
         for which in player.keys if isinstance(player, Person) else ():
             keys += [*([_OR] if keys else []), *(Key(cap) for cap in CAPS[which])]
@@ -87,14 +87,14 @@ def start_card(table: LocalMatch, description: str, size: tuple[int, int]) -> py
     return card(("Snake",), ((Quiet(description),),), _shortened(rows, len(rows)), footer, *size)
 
 
-def result_card(table: LocalMatch, size: tuple[int, int]) -> pygame.Surface:
+def result_card(match: LocalMatch, size: tuple[int, int]) -> pygame.Surface:
     """Placements, lengths and causes of death of a game that is over.
 
     Args:
-        table: with the game.
+        match: with the game.
         size: pixels of room for it.
     """
-    state, names = table.engine.state, table.names
+    state, names = match.engine.state, match.names
     ranks = state.rank[0].tolist()
     first = [snake for snake, rank in enumerate(ranks) if rank == 1]
     if len(ranks) == 1:
@@ -106,7 +106,7 @@ def result_card(table: LocalMatch, size: tuple[int, int]) -> pygame.Surface:
         title = "A draw"
     order = sorted(range(len(ranks)), key=lambda snake: (ranks[snake], snake))
     if len(order) > SHOWN:  # the people, and the best of the others
-        others = [snake for snake in order if not isinstance(table.players[snake], Person)]
+        others = [snake for snake in order if not isinstance(match.players[snake], Person)]
         hidden = set(others[len(others) - (len(order) - SHOWN + 1) :])
         order = [snake for snake in order if snake not in hidden]
     rows: list[tuple[Line, ...]] = []
@@ -114,7 +114,7 @@ def result_card(table: LocalMatch, size: tuple[int, int]) -> pygame.Surface:
         place: Line = (str(ranks[snake]),) if len(ranks) > 1 else ()
         face = Face(snake, bool(state.alive[0, snake]))
         length: Line = (Quiet("length"), str(state.length[0, snake]))
-        rows.append((place, (face, names[snake]), length, (Quiet(picture.describe(state, 0, snake, names)),)))
+        rows.append((place, (face, names[snake]), length, (Quiet(picture.describe(state, snake, names)),)))
     footer = ((), (Key("R"), Quiet("play again"), Key("Esc"), Quiet("quit")))
     return card((title,), ((Quiet(f"after {state.turn[0]} turns"),),), _shortened(rows, len(ranks)), footer, *size)
 

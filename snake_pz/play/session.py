@@ -18,7 +18,7 @@ import numpy as np
 from snake_pz.drawing import render
 from snake_pz.drawing.sprites import PAPER
 from snake_pz.play import screens
-from snake_pz.play.keyboard import Person, codes
+from snake_pz.play.keyboard import Person, key_codes
 from snake_pz.play.local_match import LocalMatch
 from snake_pz.play.screens import Key, Quiet
 from snake_pz.rules import Rules
@@ -47,7 +47,7 @@ class Session:
     Call `frame` again and again until it says False, or `run`, which does that at a steady pace.
 
     Args:
-        table: the players; those that are `Person`s are at the keyboard.
+        match: the players; those that are `Person`s are at the keyboard.
         fps: turns per second to begin with, 0.1 to 60.
         seed: of the first game, 0 to 2**64 - 1; those of later ones follow from it. None: fresh entropy.
         record: where to keep the first game; later ones go beside it, with a number.
@@ -64,7 +64,7 @@ class Session:
 
     def __init__(
         self,
-        table: LocalMatch,
+        match: LocalMatch,
         *,
         fps: float = 6,
         seed: int | None = None,
@@ -75,12 +75,12 @@ class Session:
             raise ValueError(f"fps must be between 0.1 and {SPEEDS[-1]} turns per second, got {fps:g}")
         if seed is not None and not 0 <= seed < 2**64:
             raise ValueError(f"seed must be between 0 and 2**64 - 1, got {seed}")
-        self.table, self.fps = table, fps
+        self.match, self.fps = match, fps
         self.phase: Phase = "loading"
         self.paused = False
         self.recordings: list[Path] = []
-        self._people = {seat: player for seat, player in enumerate(table.players) if isinstance(player, Person)}
-        self._others = [seat for seat in range(len(table.players)) if seat not in self._people]
+        self._people = {seat: player for seat, player in enumerate(match.players) if isinstance(player, Person)}
+        self._others = [seat for seat in range(len(match.players)) if seat not in self._people]
         self._seed = seed
         self._seeds = np.random.SeedSequence(seed)
         self._record = record
@@ -93,7 +93,7 @@ class Session:
         self._slides = True  # whether the last turn is drawn as a slide
         self._note: tuple[screens.Line, float] = ((), 0.0)  # and until when, by the clock
         self._thinking = _Background()
-        self._screen = render.open_window(table.rules, "snake-pz", 1.5)
+        self._screen = render.open_window(match.rules, "snake-pz", 1.5)
         self._thinking.start(self._warm_up)
 
     def run(self) -> None:
@@ -149,17 +149,17 @@ class Session:
 
     def _press(self, key: int) -> None:
         running = self.phase in ("countdown", "playing")
-        if key in codes("quit"):
+        if key in key_codes("quit"):
             self._closed = True
-        elif key in codes("faster") or key in codes("slower"):
-            self._change_speed(key in codes("faster"))
-        elif self.phase == "start" and key in codes("start"):
+        elif key in key_codes("faster") or key in key_codes("slower"):
+            self._change_speed(key in key_codes("faster"))
+        elif self.phase == "start" and key in key_codes("start"):
             self._count_down()
-        elif (running and key in codes("restart")) or (self.phase == "over" and key in codes("again")):
+        elif (running and key in key_codes("restart")) or (self.phase == "over" and key in key_codes("again")):
             self._restart = True
-        elif running and key in codes("pause"):
+        elif running and key in key_codes("pause"):
             self.paused = not self.paused
-        elif self.phase == "playing" and self.paused and key in codes("step"):
+        elif self.phase == "playing" and self.paused and key in key_codes("step"):
             self._steps += 1
         elif running:
             for person in self._people.values():
@@ -196,7 +196,7 @@ class Session:
     def _begin(self) -> None:
         """Set up the next game and let those think about it who are not at the keyboard."""
         first = self._seed if self._seed is not None and self._games == 0 else None
-        self.table.start(first if first is not None else int(self._seeds.spawn(1)[0].generate_state(1)[0]))
+        self.match.start(first if first is not None else int(self._seeds.spawn(1)[0].generate_state(1)[0]))
         self._games += 1
         self._restart, self.paused, self._steps, self._slides = False, False, 0, True
         self._think()
@@ -205,24 +205,24 @@ class Session:
         self.phase, self._countdown = "countdown", COUNTDOWN
 
     def _think(self) -> None:
-        if self.table.engine.state.alive[0, self._others].any():
-            self._thinking.start(lambda: self.table.decide(self._others))
+        if self.match.engine.state.alive[0, self._others].any():
+            self._thinking.start(lambda: self.match.decide(self._others))
 
     def _warm_up(self) -> None:
         """A turn that does not count: what has to be compiled or loaded is, before a clock runs."""
-        self.table.start(0)
-        self.table.decide(range(len(self.table.players)))
-        self.table.turn()
+        self.match.start(0)
+        self.match.decide(range(len(self.match.players)))
+        self.match.turn()
 
     def _turn(self) -> None:
         """Play a turn; people decide now, not when the others began to think."""
-        self.table.decide(self._people)
-        self.table.turn()
+        self.match.decide(self._people)
+        self.match.turn()
         late = self._elapsed - 1 / self.fps
         self._elapsed = late if not self.paused and late < 0.5 / self.fps else 0.0
         self._steps = max(self._steps - 1, 0)
         self._slides = not self.paused
-        state = self.table.engine.state
+        state = self.match.engine.state
         if state.over[0]:
             self.phase, self.paused = "over", False
             self._save()
@@ -233,7 +233,7 @@ class Session:
 
     def _save(self) -> None:
         """Keep the game as far as it has come, once."""
-        recorder, self.table.recorder = self.table.recorder, None
+        recorder, self.match.recorder = self.match.recorder, None
         if self._record is None or recorder is None or not self._games:
             return
         replay = recorder.replay()
@@ -252,25 +252,25 @@ class Session:
         import pygame
 
         screen = pygame.display.get_surface() or self._screen
-        table, state = self.table, self.table.engine.state
+        match, state = self.match, self.match.engine.state
         if self.phase == "loading":
             screen.fill(PAPER)
             screens.draw_centred(screen, screens.line((Quiet("getting ready ..."),), 20), screen.get_rect())
             pygame.display.flip()
             return
-        before = table.before if self._slides else None
+        before = match.before if self._slides else None
         progress = min(self._elapsed * self.fps, 1.0)
-        board = render.draw_on(screen, state, table.rules, names=table.names, before=before, progress=progress)
+        board = render.draw_on(screen, state, match.rules, names=match.names, before=before, progress=progress)
         if self.phase == "start":
             screens.shade(screen, 0.55)
-            card = screens.start_card(table, describe(table.rules, self.fps), screen.get_size())
+            card = screens.start_card(match, describe(match.rules, self.fps), screen.get_size())
             screens.draw_centred(screen, card, screen.get_rect())
         elif self.phase == "countdown":
-            tags = {seat: table.names[seat] for seat in self._people}
+            tags = {seat: match.names[seat] for seat in self._people}
             screens.draw_countdown(screen, board, max(1, int(np.ceil(self._countdown))))
-            screens.draw_tags(screen, board, state, table.rules, tags)
+            screens.draw_tags(screen, board, state, match.rules, tags)
         elif self.phase == "over" and self._elapsed >= AFTERGLOW:
-            screens.draw_centred(screen, screens.result_card(table, screen.get_size()), board)
+            screens.draw_centred(screen, screens.result_card(match, screen.get_size()), board)
         self._draw_note(screen, board)
         pygame.display.flip()
 

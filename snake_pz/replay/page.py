@@ -140,12 +140,12 @@ class _Snake:
         if not alive and self.died < 0:
             self.died = turn
             if state.just_died[0, self.number]:
-                self.mark = picture.place_of_death(state, 0, self.number, rules.width)
+                self.mark = picture.place_of_death(state, self.number, rules.width)
         self.numbers["path"].append(len(path))
         self.numbers["length"].append(int(state.length[0, self.number]))
         self.numbers["health"].append(int(state.health[0, self.number]))
         self.numbers["blunt"].append(int(cells[-2:-1] == cells[-1:]))
-        fate = picture.describe(state, 0, self.number, names)
+        fate = picture.describe(state, self.number, names)
         if self.fates[-1:] != [fate]:
             self.fates += [turn, fate]
 

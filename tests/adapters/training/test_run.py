@@ -555,5 +555,5 @@ def test_bench_soak_counts_what_stays_open(monkeypatch: pytest.MonkeyPatch) -> N
 def test_bench_engine_prints_every_row() -> None:
     done = CliRunner().invoke(app, ["bench", "engine", "--seconds", "0.1"])
     assert done.exit_code == 0, done.output
-    for row in ("engine, 1,024 games, classic", "hungry_geese", "PettingZoo API", "native / supersuit"):
+    for row in ("engine, 1,024 games, classic", "hungry_geese", "PettingZoo API", "rgb_array pictures", "native / supersuit"):
         assert row in done.output

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import pytest
@@ -78,12 +79,15 @@ def test_equal_states_give_equal_pixels_and_are_left_alone():
     assert pickle.dumps(state) == before
 
 
-def test_game_is_the_row_of_the_batch():
-    states = SnakeState.from_positions(RULES, [Position([BENT, SHORT]), Position([BENT[:3], SHORT])])
-    assert not np.array_equal(render.rgb_array(states, RULES, 0), render.rgb_array(states, RULES, 1))
-    assert np.array_equal(
-        render.rgb_array(states, RULES, 1), render.rgb_array(position(bodies=[BENT[:3], SHORT], food=()), RULES)
-    )
+def test_a_picture_shows_one_game_of_a_batch(pygame):
+    engine = SnakeEngine(RULES, 2)
+    engine.load(SnakeState.from_positions(RULES, [Position([BENT, SHORT]), Position([BENT[:3], SHORT])]))
+    alone = position(bodies=[BENT[:3], SHORT], food=())
+    assert np.array_equal(render.rgb_array(engine.game(1).state, RULES), render.rgb_array(alone, RULES))
+    assert render.ansi(engine.game(1).state, RULES) == render.ansi(alone, RULES)
+    for draw in (render.rgb_array, render.ansi, partial(render.draw_on, pygame.Surface((300, 200))), render.Window().show):
+        with pytest.raises(ValueError, match=r"state must be one game, got 2: .*SnakeEngine\.game"):
+            draw(engine.state, RULES)
 
 
 def test_what_differs_is_seen():
@@ -287,7 +291,7 @@ def test_a_picture_needs_no_display_and_prints_nothing():
 def sliding(before, after, progress, rules=RULES, names=None):
     """The picture on the way from one to the other."""
     layout = make_layout(rules, default_cell(rules))
-    canvas = draw_game(after, rules, 0, layout, ["a"] * rules.num_snakes, before, progress)
+    canvas = draw_game(after, rules, layout, ["a"] * rules.num_snakes, before, progress)
     import pygame.surfarray
 
     return pygame.surfarray.array3d(canvas).transpose(1, 0, 2)
@@ -591,16 +595,3 @@ def replayed(seed, moves, turns):
     for _ in range(turns):
         engine.step(np.array([moves]))
     return engine.state
-
-
-@pytest.mark.slow
-def test_pictures_are_drawn_fast():
-    rules = Rules()
-    body = [(x, y) for y in range(0, 10, 2) for x in (range(1, 11) if y % 4 == 0 else range(10, 0, -1))]
-    bodies = [body[:12], body[14:26], body[28:40], [(1, 10), (2, 10), (3, 10)]]
-    states = [position(rules, bodies=bodies, turn=turn) for turn in range(200)]
-    render.rgb_array(states[0], rules)
-    start = time.process_time()
-    for state in states:
-        render.rgb_array(state, rules)
-    assert len(states) / (time.process_time() - start) >= 400, "frames a second of processor time"

@@ -51,7 +51,7 @@ class Desk:
 
     @property
     def state(self) -> SnakeState:
-        return self.session.table.engine.state
+        return self.session.match.engine.state
 
     def heading(self, snake: int = 0) -> int:
         return int(self.state.heading[0, snake])
@@ -124,7 +124,7 @@ def sit(monkeypatch) -> Iterator[Callable[..., Desk]]:
 def turning(desk: Desk, snake: int = 0, keys: dict[str, str] = ARROWS) -> tuple[int, int, str, str]:
     """Two turns the same way, towards the middle of the board: the directions and the keys for them."""
     heading, cell = desk.heading(snake), int(desk.state.body[0, snake, desk.state.head[0, snake]])
-    width, height = desk.session.table.rules.width, desk.session.table.rules.height
+    width, height = desk.session.match.rules.width, desk.session.match.rules.height
     x, y = cell % width, cell // width
     across = RIGHT if x < width // 2 else LEFT
     first = across if heading in (UP, DOWN) else DOWN if y < height // 2 else UP
@@ -195,7 +195,7 @@ def test_back_is_no_move_of_a_person_whatever_the_rules_make_of_it(sit, rules):
     desk = sit(people, rules).begin()
     desk.turn()
     for person in people:
-        person.press(keyboard.codes("arrows")[(desk.heading(people.index(person)) + 2) % 4])
+        person.press(keyboard.key_codes("arrows")[(desk.heading(people.index(person)) + 2) % 4])
     before = desk.state.heading[0].copy()
     desk.turn()
     assert (desk.state.heading[0] == before).all()
@@ -204,13 +204,13 @@ def test_back_is_no_move_of_a_person_whatever_the_rules_make_of_it(sit, rules):
 
 def test_a_curled_up_snake_goes_where_its_key_says_or_where_it_is_safe():
     rules = Rules.battlesnake("solo")
-    table = LocalMatch(rules, [Person("you", rules)])
+    match = LocalMatch(rules, [Person("you", rules)])
     for seed in range(8):
-        table.start(seed)
-        assert table.engine.state.heading[0, 0] == NO_HEADING
-        table.decide([0])
-        table.turn()
-        assert table.engine.state.alive[0, 0]
+        match.start(seed)
+        assert match.engine.state.heading[0, 0] == NO_HEADING
+        match.decide([0])
+        match.turn()
+        assert match.engine.state.alive[0, 0]
 
 
 @pytest.mark.parametrize(
@@ -422,7 +422,7 @@ def test_a_recording_is_the_game_that_was_played(sit, tmp_path):
     _, _, key, other_key = turning(desk)
     desk.press(key, other_key)
     desk.turn(4)
-    played = desk.session.table.engine.save()
+    played = desk.session.match.engine.save()
     assert desk.turns() == 4
     desk.press("K_ESCAPE")
     desk.session.close()
@@ -454,13 +454,13 @@ def test_every_game_with_a_turn_is_recorded_once(sit, tmp_path):
 def test_the_same_seed_and_keys_give_the_same_game(sit):
     def game():
         rules = Rules(num_snakes=4)
-        table = LocalMatch(rules, seat_humans(rules, 1, ["random", "greedy", "survivor"]))
+        match = LocalMatch(rules, seat_humans(rules, 1, ["random", "greedy", "survivor"]))
         for seed in (3, 7):
-            table.start(seed)
+            match.start(seed)
             for _ in range(12):
-                table.decide(range(4))
-                table.turn()
-            yield table.recorder.replay()
+                match.decide(range(4))
+                match.turn()
+            yield match.recorder.replay()
 
     assert list(game()) == list(game())
 
@@ -601,13 +601,13 @@ def test_what_a_player_raises_ends_the_game_with_it(sit):
 def test_cards_say_who_plays_and_how_it_ended(sit):
     rules = Rules(num_snakes=12, width=19, height=19)
     players = seat_humans(rules, 2, ["random"])
-    table = LocalMatch(rules, players)
+    match = LocalMatch(rules, players)
     for seed in itertools.count():
-        table.start(seed)
-        while not table.engine.state.over[0]:
-            table.decide(range(12))
-            table.turn()
-        if (table.engine.state.rank[0, :2] > 9).any():
+        match.start(seed)
+        while not match.engine.state.over[0]:
+            match.decide(range(12))
+            match.turn()
+        if (match.engine.state.rank[0, :2] > 9).any():
             break
     texts: list[str] = []
 
@@ -619,18 +619,18 @@ def test_cards_say_who_plays_and_how_it_ended(sit):
         patch.setattr(sprites, "text_line", text_line)
         screens.line.cache_clear()
         screens.card.cache_clear()
-        screens.start_card(table, describe(rules, 6), (1200, 900))
+        screens.start_card(match, describe(rules, 6), (1200, 900))
         assert {"19 x 19, walls, 12 snakes, 6 turns a second", "player 1", "W", "random 7", "and 3 more"} <= set(texts)
         texts.clear()
         screens.line.cache_clear()
-        screens.result_card(table, (1200, 900))
-        winners = np.flatnonzero(table.engine.state.rank[0] == 1)
-        assert ("A draw" if len(winners) > 1 else f"{table.names[winners[0]]} wins") in texts
-        assert {"player 1", "player 2", "and 3 more", f"after {table.engine.state.turn[0]} turns"} <= set(texts)
+        screens.result_card(match, (1200, 900))
+        winners = np.flatnonzero(match.engine.state.rank[0] == 1)
+        assert ("A draw" if len(winners) > 1 else f"{match.names[winners[0]]} wins") in texts
+        assert {"player 1", "player 2", "and 3 more", f"after {match.engine.state.turn[0]} turns"} <= set(texts)
     assert describe(Rules.hungry_geese(num_snakes=1), 2.5) == "11 x 7, wraps around, 1 snake, 2.5 turns a second"
 
 
-# ----------------------------------------------------------------------------------------------------------------- table
+# ----------------------------------------------------------------------------------------------------------------- match
 
 
 def test_players_of_any_encoding_share_a_table():
@@ -642,15 +642,15 @@ def test_players_of_any_encoding_share_a_table():
         return np.zeros(len(slots), int)
 
     stub = Stub(rules, "egocentric", "relative", left)
-    table = LocalMatch(rules, [stub, make_bot("greedy", rules), stub, Person("you", rules)])
-    table.start(0)
-    before = table.engine.state.heading[0].copy()
-    table.decide(range(4))
-    table.turn()
+    match = LocalMatch(rules, [stub, make_bot("greedy", rules), stub, Person("you", rules)])
+    match.start(0)
+    before = match.engine.state.heading[0].copy()
+    match.decide(range(4))
+    match.turn()
     assert seen == [((2, *stub.observation_space.shape), [0, 2], None)]
     for snake in (0, 2):
-        assert table.engine.state.heading[0, snake] == (before[snake] - 1) % 4
-    assert table.names == ["stub 1", "greedy", "stub 2", "you"]
+        assert match.engine.state.heading[0, snake] == (before[snake] - 1) % 4
+    assert match.names == ["stub 1", "greedy", "stub 2", "you"]
 
 
 def test_names_are_short_and_different():
@@ -703,11 +703,11 @@ def test_modes_of_battlesnake_have_names():
 
 
 def test_bad_options(sit):
-    table = LocalMatch(SOLO, [Person("you", SOLO)])
+    match = LocalMatch(SOLO, [Person("you", SOLO)])
     with pytest.raises(ValueError, match=r"fps must be between 0\.1 and 60 turns per second, got 0"):
-        Session(table, fps=0)
+        Session(match, fps=0)
     with pytest.raises(ValueError, match="seed must be between 0 and"):
-        Session(table, seed=-1)
+        Session(match, seed=-1)
     with pytest.raises(
         ValueError,
         match=r"rules must be one of 'classic', 'battlesnake', 'battlesnake:standard', .*, 'hungry_geese', got 'chess'",
@@ -732,7 +732,8 @@ def test_no_display_is_one_sentence_of_the_command():
     )
     assert ran.returncode == 2
     assert ran.stderr.startswith("snake-pz: cannot open a window, there is no display (")
-    assert ran.stderr.count("\n") == 1 and not ran.stdout
+    assert ran.stderr.count("\n") == 1
+    assert not ran.stdout
     assert "Traceback" not in ran.stderr
 
 
@@ -782,7 +783,7 @@ def test_manual_policy(sit, actions, api):
     start = int(env.unwrapped.get_state().heading[0, 1])
     inwards = (start + 1) % 4
     for direction in (inwards, (inwards + 1) % 4):
-        pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=keyboard.codes("arrows")[direction]))
+        pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=keyboard.key_codes("arrows")[direction]))
     for _ in range(3):
         step()
         headings.append(int(env.unwrapped.get_state().heading[0, 1]))

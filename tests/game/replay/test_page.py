@@ -75,7 +75,7 @@ def test_the_data_is_the_game(rules: Rules) -> None:
             assert length[turn] == state.length[0, snake]
             assert health[turn] == state.health[0, snake]
             fates = [text for since, text in zip(packed["fates"][::2], packed["fates"][1::2], strict=True) if since <= turn]
-            assert fates[-1] == describe(state, 0, snake, replay.names)
+            assert fates[-1] == describe(state, snake, replay.names)
             if not state.alive[0, snake]:
                 assert path[turn] == 0
                 assert packed["died"] == state.died[0, snake]
@@ -268,7 +268,7 @@ def test_it_scrubs_steps_plays_and_ends_on_the_right_turn(browser: Any, tmp_path
     assert (shown.turn, shown.text("#over")) == (last, "game over")
     *_, end = replay.states()
     fates = shown.do("return [...document.querySelectorAll('.second')].map(row => row.innerText)")
-    assert fates == [describe(end, 0, snake, replay.names) for snake in range(4)]
+    assert fates == [describe(end, snake, replay.names) for snake in range(4)]
     shown.press(Keys.HOME)
     assert shown.turn == 0
     shown.press("+", "+", "+", "+", " ")
