@@ -30,7 +30,7 @@ class GridCNN(BaseFeaturesExtractor):
         39x39     32 x 10 x 10              430 k
 
     Why these: milliseconds on one thread of a laptop-class core, for a whole policy with a head of 64 (forward of 24 and
-    192 rows; forward and backward of 512), and how well the policy imitated "the free neighbour nearest to a food" on
+    192 observations; forward and backward of 512), and how well the policy imitated "the free neighbour nearest to a food" on
     random 11x11 boards after 5 and 10 s of supervised training.
 
         channels    strides    7x11x11: 24   192   512+   1x39x39: 24   192    right after 5 s, 10 s
@@ -80,7 +80,7 @@ class GridCNN(BaseFeaturesExtractor):
         return features
 
 
-class Outlook(nn.Module):
+class ReachabilityFeatures(nn.Module):
     """Where left, straight and right lead, worked out from the snake's `egocentric` view: no weights, nothing learned.
 
     For each of the three moves and each of the next turns: how many cells could be reached by then, walking on when bodies
@@ -164,8 +164,12 @@ def _count_bits(numbers: torch.Tensor) -> torch.Tensor:
     return numbers.bitwise_and_(0x3F)
 
 
+Outlook = ReachabilityFeatures
+"""The name of the class in files of before."""
+
+
 class SnakeNet(BaseFeaturesExtractor):
-    """Features of the snake's `egocentric` encoding: what is near in detail, what is far roughly, and the `Outlook`.
+    """Features of the snake's `egocentric` encoding: near cells in detail, far ones averaged, and `ReachabilityFeatures`.
 
     The middle of the view, where the next turns happen, goes through 3x3 convolutions with padding; beside each level they see
     whether there is anything at all, for a tail that leaves next turn has a level of 10 in 255. The whole view is averaged over
@@ -178,7 +182,7 @@ class SnakeNet(BaseFeaturesExtractor):
         strides: stride of each convolution.
         near: cells a side of the middle.
         blocks: how many blocks a side the whole view is averaged over, at most.
-        turns: of the `Outlook`; fewer where the view is smaller.
+        turns: of the `ReachabilityFeatures`; fewer where the view is smaller.
 
     Raises:
         ValueError: another encoding, or channels and strides differ in length.
@@ -204,7 +208,7 @@ class SnakeNet(BaseFeaturesExtractor):
             raise ValueError(f"channels and strides must be of one length, got {channels} and {strides}")
         super().__init__(observation_space, features_dim)
         side = shape[1]
-        self.outlook = Outlook(min(turns, side // 2))
+        self.reachability = ReachabilityFeatures(min(turns, side // 2))
         near = min(near, side)
         self._near = slice((side - near) // 2, (side + near) // 2)
         layers: list[nn.Module] = []
@@ -226,7 +230,7 @@ class SnakeNet(BaseFeaturesExtractor):
     def _parts(self, view: torch.Tensor) -> torch.Tensor:
         near = view[:, :, self._near, self._near].contiguous()
         seen = torch.cat([near, near.sign()], dim=1)
-        return torch.cat([self.outlook(view), self.cnn(seen), self.blocks(view)], dim=1)
+        return torch.cat([self.reachability(view), self.cnn(seen), self.blocks(view)], dim=1)
 
 
 def policy_kwargs(features_dim: int = 128, heads: int = 64) -> dict[str, Any]:

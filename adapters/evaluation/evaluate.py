@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from adapters.evaluation.play_out import ROWS, Placement, check_placement, play_out, ranks_of
+from adapters.evaluation.play_out import NUM_GAMES, Placement, check_placement, play_out, ranks_of
 from adapters.games.build import make_games, means_snake
 from adapters.games.game_batch import GameBatch
 from adapters.games.native import NativeGameBatch
@@ -73,9 +73,9 @@ def play_games(
         FileNotFoundError: there is no such checkpoint.
     """
     check_placement(placement)
-    rows = games if means_snake(env) and not num_workers else min(games, max(ROWS, num_workers))
+    num_games = games if means_snake(env) and not num_workers else min(games, max(NUM_GAMES, num_workers))
     game_batch = make_games(
-        env, env_kwargs=env_kwargs, num_games=rows, learners=0, num_workers=num_workers, restart=rows < games
+        env, env_kwargs=env_kwargs, num_games=num_games, learners=0, num_workers=num_workers, restart=num_games < games
     )
     try:
         lineup = _seated(players, game_batch, deterministic, device)
@@ -115,8 +115,8 @@ def record_game(
     lineup.seed(lineup_seeds)
     recorders = []
 
-    def record(game: int, row: int) -> None:
-        recorders.append(game_batch.record(row, distinct_names(lineup.names(row))))
+    def record(game: int, index: int) -> None:
+        recorders.append(game_batch.record(index, distinct_names(lineup.names(index))))
 
     list(play_out(game_batch, lineup, 1, seeds, after_start=record))
     return recorders[0].replay()

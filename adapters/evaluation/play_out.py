@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from adapters.games.game_batch import GameBatch
 from adapters.games.native import NativeGameBatch
-from adapters.games.seating import row_seeds
+from adapters.games.seating import env_seeds
 from adapters.opponents.protocol import Lineup
 from adapters.placements import ranks
 
-NATIVE_ROWS = 1024
+NATIVE_NUM_GAMES = 1024
 """How many games of the snake are played side by side: many, so that every player has large batches to the end."""
-ROWS = 16
+NUM_GAMES = 16
 """How many of another environment are."""
 
 Placement = Literal["auto", "rank", "survival", "return"] | Callable[..., Sequence[float]]
@@ -39,48 +39,49 @@ def play_out(
     seeds: np.random.SeedSequence,
     *,
     before_start: Callable[[NDArray[np.intp]], object] = lambda numbers: None,
-    after_start: Callable[[int, int], object] = lambda number, row: None,
+    after_start: Callable[[int, int], object] = lambda number, index: None,
 ) -> Iterator[Ended]:
-    """Play so many games and yield each as it ends. A row that is free takes the next one, so none is left out for its length.
+    """Play so many games to the end and yield each as it ends, whatever its length; the next one then takes its place.
 
     Args:
-        game_batch: games without learners, in at most as many rows as there are games.
+        game_batch: games without learners, at most as many as are to be played.
         lineup: who plays.
         games: how many.
-        seeds: of the rows of games.
+        seeds: what the seeds of the environments are drawn from.
         before_start: called with the numbers of games that are about to get their players.
-        after_start: called with the number of a game that has begun, and its row.
+        after_start: called with the number of a game that has begun, and its index in the batch.
     """
-    rows = game_batch.num_games
+    num_games = game_batch.num_games
     native = isinstance(game_batch, NativeGameBatch)
-    time_step = game_batch.reset(list(row_seeds(seeds, rows)), [{}] * rows)
-    playing, following = np.arange(rows), rows  # the game of each row, -1 if there was none left; the next one
+    time_step = game_batch.reset(list(env_seeds(seeds, num_games)), [{}] * num_games)
+    playing = np.arange(num_games)  # the number of the game that runs at each index; -1: none was left
+    following = num_games  # the number of the next game
     before_start(playing)
     lineup.restart(playing)
-    for row in range(rows):
-        after_start(row, row)
-    agents = [game_batch.agents(row) for row in range(rows)]  # of the running games
+    for index in range(num_games):
+        after_start(index, index)
+    agents = [game_batch.agents(index) for index in range(num_games)]  # of the running games
     shape = time_step.active.shape
     returns, turns = np.zeros(shape), np.zeros(shape, np.int64)
-    infos: list[list[dict[str, Any]]] = [[{}] * game_batch.seats for _ in range(rows)]
+    infos: list[list[dict[str, Any]]] = [[{}] * game_batch.seats for _ in range(num_games)]
     actions = np.zeros((*shape, *(game_batch.action_space.shape or ())), game_batch.action_space.dtype)
     while (playing >= 0).any():
         active = time_step.active
-        # The engine plays idle rows with any actions; other environments may insist on legal ones, so they are played on.
+        # The engine steps idle games with any actions; other environments may insist on legal ones, so they are played on.
         lineup.act(actions, active & (playing >= 0)[:, None] if native else active)
         turns += active
         time_step = game_batch.step(actions)
         returns += time_step.rewards
-        for row, seat in np.argwhere(time_step.terminated | time_step.truncated).tolist():
-            infos[row][seat] = time_step.infos.get((row, seat), {})
+        for index, seat in np.argwhere(time_step.terminated | time_step.truncated).tolist():
+            infos[index][seat] = time_step.infos.get((index, seat), {})
         over = np.flatnonzero(active.any(axis=1) & (time_step.restarted | ~time_step.active.any(axis=1)))
-        for row in over.tolist():
-            if (game := int(playing[row])) >= 0:
-                yield Ended(game, agents[row], returns[row].copy(), turns[row].copy(), infos[row])
-                playing[row], following = (following, following + 1) if following < games else (-1, following)
-                if playing[row] >= 0:
-                    after_start(int(playing[row]), row)
-            agents[row], infos[row] = game_batch.agents(row), [{}] * game_batch.seats
+        for index in over.tolist():
+            if (game := int(playing[index])) >= 0:
+                yield Ended(game, agents[index], returns[index].copy(), turns[index].copy(), infos[index])
+                playing[index], following = (following, following + 1) if following < games else (-1, following)
+                if playing[index] >= 0:
+                    after_start(int(playing[index]), index)
+            agents[index], infos[index] = game_batch.agents(index), [{}] * game_batch.seats
         returns[over], turns[over] = 0.0, 0
         if len(again := over[playing[over] >= 0]):
             before_start(playing[again])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 from typing_extensions import override
 
-from adapters.evaluation.play_out import NATIVE_ROWS, ROWS, Placement, check_placement, play_out, ranks_of
+from adapters.evaluation.play_out import NATIVE_NUM_GAMES, NUM_GAMES, Placement, check_placement, play_out, ranks_of
 from adapters.evaluation.standings import Played, Standings
 from adapters.games.build import make_games, means_snake
 from adapters.games.game_batch import GameBatch
@@ -95,8 +95,8 @@ def tournament(
     if several := [one for one in everyone if isinstance(one, Mixture)]:
         raise ValueError(f"a mixture is not one player: name one of its members, got {several[0]!r}")
     game_seeds, lineup_seeds, draws = np.random.SeedSequence(seed).spawn(3)
-    rows = min(games, NATIVE_ROWS if native else max(ROWS, num_workers))
-    game_batch = make_games(env, env_kwargs=env_kwargs, num_games=rows, learners=(), num_workers=num_workers)
+    num_games = min(games, NATIVE_NUM_GAMES if native else max(NUM_GAMES, num_workers))
+    game_batch = make_games(env, env_kwargs=env_kwargs, num_games=num_games, learners=(), num_workers=num_workers)
     try:
         seats = game_batch.seats
         if seats < 2:
@@ -182,10 +182,10 @@ class _Keeper:
         self._line_ups, self._game_batch = line_ups, game_batch
         self._recorders: dict[int, Recorder] = {}
 
-    def began(self, game: int, row: int) -> None:
+    def began(self, game: int, index: int) -> None:
         if game < REPLAYS:
             names = distinct_names([self._names[player] for player in self._line_ups[game]])
-            self._recorders[game] = self._game_batch.record(row, names)
+            self._recorders[game] = self._game_batch.record(index, names)
 
     def ended(self, game: int) -> None:
         if game in self._recorders:

@@ -39,7 +39,7 @@ def make_games(
             snake without workers.
         num_workers: in how many processes "supersuit" steps the games; 0 is in this one.
         different_spaces: take agents whose spaces differ, see `SuperSuitGameBatch`.
-        restart: whether a row goes on with another game when one is over. If not, rows of the native backend stay as they
+        restart: whether another game follows when one is over. If not, games of the native backend stay as they
             ended; others restart all the same.
 
     Raises:

@@ -1,4 +1,4 @@
-"""One space for agents that have different ones: SuperSuit's vector classes want the rows of all agents alike.
+"""One space for agents that have different ones: SuperSuit's vector classes want all agents to have the same.
 
 An environment is wrapped in `CommonSpaces`, whose agents all observe a Dict with a part for each of the different observation
 spaces and act with one vector of numbers. Above the games an `OwnView` takes out of that what agents with one pair of spaces

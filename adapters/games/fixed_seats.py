@@ -1,8 +1,8 @@
 """A ParallelEnv whose agents never leave: death becomes data.
 
-SuperSuit's vector classes want as many rows at every step as at the first. `FixedSeats` gives them that without inventing
-observations, and works around what `MarkovVectorEnv` does at the end of a game: it restarts only when every row is done,
-overwrites the last observation of rows that died earlier, and merges the new game's infos over the old one's.
+SuperSuit's vector classes want as many agents at every step as at the first. `FixedSeats` gives them that without inventing
+observations, and works around what `MarkovVectorEnv` does at the end of a game: it restarts only when every agent is done,
+overwrites the last observation of agents that died earlier, and merges the new game's infos over the old one's.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class SeatStep(NamedTuple):
 
 
 class FixedSeats(ParallelEnv[str, Observations, Any]):
-    """One game with a fixed row of seats, the learner's first, restarting without end under `MarkovVectorEnv`.
+    """One game with a fixed order of seats, the learner's first, restarting without end under `MarkovVectorEnv`.
 
     Every step returns every seat. A dead seat repeats its real last observation, gets reward 0 and ignores its action. The
     flags returned are SuperSuit's, not the game's: all False during a game, all terminated when it is over, which is as
@@ -44,7 +44,7 @@ class FixedSeats(ParallelEnv[str, Observations, Any]):
     Action masks, from `infos[agent]["action_mask"]` or from a Dict observation {"observation", "action_mask"} (the seat then
     observes the inner space), are under "action_mask" of either as int8. Observations and infos are copies.
 
-    The k-th game after seeding the row with s is seeded by `next_game(s, k, N)`, unseeded rows have fresh entropy for s.
+    The k-th game after seeding with s is seeded by `next_game(s, k, N)`; without a seed, s is fresh entropy.
 
     Args:
         env: a PettingZoo parallel environment whose agents share one observation and one action space.
@@ -74,7 +74,7 @@ class FixedSeats(ParallelEnv[str, Observations, Any]):
         self.agents = []
         self._alive: set[Any] = set()  # agents of the environment
         self._observations: dict[Any, Observations] = {}  # of every agent, the real last one
-        self._row_seed = fresh_seed()
+        self._env_seed = fresh_seed()
         self._games_started = 0
         self._closed = False
 
@@ -94,16 +94,16 @@ class FixedSeats(ParallelEnv[str, Observations, Any]):
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Observations], dict[str, dict[str, Any]]]:
-        """Start the next game of this row.
+        """Start the next game.
 
         Args:
-            seed: begins a new row of games; None goes on with the present one.
+            seed: begins a new sequence of games; None goes on with the present one.
             options: handed to the environment if not empty.
         """
         if seed is not None:
-            self._row_seed, self._games_started = seed, 0
+            self._env_seed, self._games_started = seed, 0
         agents = list(self.env.possible_agents)
-        game_seed, order = next_game(self._row_seed, self._games_started, len(agents))
+        game_seed, order = next_game(self._env_seed, self._games_started, len(agents))
         self._games_started += 1
         if self._shuffled:
             self.seating = [agents[i] for i in order]

@@ -58,8 +58,8 @@ class GameBatch(Protocol):
         """Start all games anew.
 
         Args:
-            seeds: one per game. An int fixes this game and all that follow it in the same row; None goes on with the
-                row's own stream (fresh entropy at first).
+            seeds: one per game. An int fixes this game and all that follow it at the same index; None goes on
+                with the stream of that index (fresh entropy at first).
             options: one dict per game, handed to the environment's own `reset`.
         """
         ...

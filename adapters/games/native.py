@@ -59,7 +59,7 @@ class NativeGameBatch:
         self._engine = SnakeEngine(self._rules, num_games)
         self._seating = np.tile(np.array([self._names.index(name) for name in seating]), (num_games, 1))  # (E, N) seat -> snake
         self._slots = self._seating + self.seats * np.arange(num_games)[:, None]  # the same, numbered through all games
-        self._row_seeds = [fresh_seed() for _ in range(num_games)]
+        self._env_seeds = [fresh_seed() for _ in range(num_games)]
         self._started = [0] * num_games
         self._max_cycles = np.full(num_games, self._env.max_cycles)
         self._active = np.zeros((num_games, self.seats), np.bool_)
@@ -79,7 +79,7 @@ class NativeGameBatch:
         """Start all games anew (see `GameBatch`); the snake has no options, they are ignored."""
         for game, seed in enumerate(seeds):
             if seed is not None:
-                self._row_seeds[game], self._started[game] = seed, 0
+                self._env_seeds[game], self._started[game] = seed, 0
         self._written.clear()
         reset_infos = self._restart(np.arange(self.num_games))
         nothing = np.zeros(self._active.shape, np.bool_)
@@ -233,11 +233,11 @@ class NativeGameBatch:
         return self._views[key]
 
     def _restart(self, games: NDArray[np.intp]) -> dict[GameSeat, dict[str, Any]]:
-        """Begin the next game of these rows; their reset infos."""
+        """Restart these games; their reset infos."""
         infos: dict[GameSeat, dict[str, Any]] = {}
         seeds = []
         for game in games.tolist():
-            game_seed, order = next_game(self._row_seeds[game], self._started[game], self.seats)
+            game_seed, order = next_game(self._env_seeds[game], self._started[game], self.seats)
             self._started[game] += 1
             self._recorders.pop(game, None)
             seeds.append(game_seed)

@@ -9,7 +9,7 @@ import numpy as np
 
 
 def fresh_seed() -> int:
-    """A row seed from the operating system's entropy."""
+    """An environment seed from the operating system's entropy."""
     entropy = np.random.SeedSequence().entropy
     assert isinstance(entropy, int)
     return entropy
@@ -33,23 +33,23 @@ def first_seating(agents: list[Any], learners: int | Literal["all"] | Sequence[s
     return names + [agent for agent in agents if agent not in names], len(names), False
 
 
-def next_game(row_seed: int, game: int, seats: int) -> tuple[int, list[int]]:
-    """What the game-th game in a row of games is drawn from.
+def next_game(env_seed: int, game: int, seats: int) -> tuple[int, list[int]]:
+    """What the game-th game of an environment is drawn from.
 
     Args:
-        row_seed: the row's own seed.
-        game: 0 for the row's first game after it was seeded.
+        env_seed: the environment's own seed.
+        game: 0 for the first game after the environment was seeded.
         seats: N.
 
     Returns:
         (game_seed, order): the 32-bit number that the environment's `reset` gets, and a permutation of the agents' numbers by
-        seat, for games whose agents are shuffled. Both come from `SeedSequence(row_seed, spawn_key=(game,))`.
+        seat, for games whose agents are shuffled. Both come from `SeedSequence(env_seed, spawn_key=(game,))`.
     """
-    game_seed, *keys = np.random.SeedSequence(row_seed, spawn_key=(game,)).generate_state(1 + seats, np.uint32).tolist()
+    game_seed, *keys = np.random.SeedSequence(env_seed, spawn_key=(game,)).generate_state(1 + seats, np.uint32).tolist()
     return game_seed, sorted(range(seats), key=keys.__getitem__)
 
 
-def row_seeds(sequence: np.random.SeedSequence, num_games: int) -> list[int]:
-    """The seeds of so many rows of games, 64 bits each, as `GameBatch.reset` takes them."""
+def env_seeds(sequence: np.random.SeedSequence, num_games: int) -> list[int]:
+    """The seeds of so many environments, 64 bits each, as `GameBatch.reset` takes them."""
     seeds: list[int] = sequence.generate_state(num_games, np.uint64).tolist()
     return seeds

@@ -1,6 +1,6 @@
 """GameBatch over any PettingZoo parallel environment, through SuperSuit's vector classes.
 
-ConcatVecEnv (all games, or one worker's) -> MarkovVectorEnv (one game, its seats as rows) -> FixedSeats -> the environment.
+ConcatVecEnv (all games, or one worker's) -> MarkovVectorEnv (one game, a row per seat) -> FixedSeats -> the environment.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class SuperSuitGameBatch:
         return self._time_step
 
     def _assemble(self, observations: Observations, rewards: NDArray[np.float32], infos: list[dict[str, Any]]) -> TimeStep:
-        """The rows that SuperSuit gives, game after game and seat after seat, as a TimeStep."""
+        """SuperSuit's batch, game after game and seat after seat, as a TimeStep."""
         shape = (self.num_games, self.seats)
         terminated, truncated, active = (np.zeros(shape, dtype=np.bool_) for _ in range(3))
         restarted = np.zeros(self.num_games, dtype=np.bool_)
@@ -149,10 +149,10 @@ class SuperSuitGameBatch:
         masks: dict[GameSeat, NDArray[np.int8]] = {}
         step_infos: dict[GameSeat, dict[str, Any]] = {}
         reset_infos: dict[GameSeat, dict[str, Any]] = {}
-        for row, row_info in enumerate(infos):
-            key = game, _seat = divmod(row, self.seats)
-            step: SeatStep | None = row_info.get("step")
-            reset: dict[str, Any] | None = row_info.get("reset")
+        for index, info in enumerate(infos):
+            key = game, _seat = divmod(index, self.seats)
+            step: SeatStep | None = info.get("step")
+            reset: dict[str, Any] | None = info.get("reset")
             latest = reset
             if step is not None:
                 terminated[key], truncated[key] = step.terminated, step.truncated
@@ -170,7 +170,7 @@ class SuperSuitGameBatch:
         for game in np.flatnonzero(restarted).tolist():
             self._agents[game] = tuple(reset_infos[game, seat]["agent"] for seat in range(self.seats))
         return TimeStep(
-            observations=map_arrays(lambda rows: rows.reshape(*shape, *rows.shape[1:]), observations),
+            observations=map_arrays(lambda array: array.reshape(*shape, *array.shape[1:]), observations),
             rewards=rewards.reshape(shape),
             terminated=terminated,
             truncated=truncated,
@@ -201,7 +201,7 @@ class SuperSuitGameBatch:
 class LocalGames:
     """Some games behind one `ConcatVecEnv`: everything that has to be where the environments are.
 
-    Rows are game after game, seat after seat. `games` in the arguments are indices into `factories`.
+    A batch B is game after game, seat after seat. `games` in the arguments are indices into `factories`.
 
     Args:
         factories: one per game.
@@ -245,15 +245,16 @@ class LocalGames:
     def reset(
         self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]
     ) -> tuple[Observations, list[dict[str, Any]]]:
-        """Start all games anew; (rows, *obs) and an info per row. `ConcatVecEnv.reset` would seed with seed + i."""
+        """Start all games anew; (B, *obs) and an info for each. `ConcatVecEnv.reset` would seed with seed + i."""
         results = [
             venv.reset(seed=seed, options=option)
             for venv, seed, option in zip(self._venv.vec_envs, seeds, options, strict=True)
         ]
-        return self._venv.concat_obs([rows for rows, _ in results]), [info for _, infos in results for info in infos]
+        observations, infos = zip(*results, strict=True)
+        return self._venv.concat_obs(observations), [info for of_game in infos for info in of_game]
 
     def step(self, actions: NDArray[Any]) -> tuple[Observations, NDArray[np.float32], list[dict[str, Any]]]:
-        """Play one step; (rows, *action) -> (rows, *obs), (rows,) rewards and an info per row."""
+        """Play one step; (B, *action) -> (B, *obs), (B,) rewards and an info for each."""
         observations, rewards, _, _, infos = self._venv.step(actions)
         return observations, rewards, infos
 

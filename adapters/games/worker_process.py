@@ -91,12 +91,12 @@ def read_message(stream: IO[bytes]) -> tuple[int, bytes]:
     return number, payload
 
 
-def share_observations(space: gymnasium.Space[Any], num_rows: int) -> tuple[Observations, str]:
-    """Zeros (num_rows, *obs) in shared memory, and the name under which `open_observations` finds them until `unlink`.
+def share_observations(space: gymnasium.Space[Any], batch_size: int) -> tuple[Observations, str]:
+    """Zeros (batch_size, *obs) in shared memory, and the name under which `open_observations` finds them until `unlink`.
 
     `multiprocessing.shared_memory` would start a process to track the memory and, before Python 3.13, one in each worker.
     """
-    empty = create_empty_array(space, n=num_rows)
+    empty = create_empty_array(space, n=batch_size)
     size = _place(empty)[1]
     if sys.platform == "win32":
         name = f"snake_pz_{uuid.uuid4().hex}"
@@ -108,9 +108,9 @@ def share_observations(space: gymnasium.Space[Any], num_rows: int) -> tuple[Obse
     return _place(empty, memory)[0], name
 
 
-def open_observations(name: str, space: gymnasium.Space[Any], num_rows: int) -> Observations:
-    """The same (num_rows, *obs) in another process."""
-    empty = create_empty_array(space, n=num_rows)
+def open_observations(name: str, space: gymnasium.Space[Any], batch_size: int) -> Observations:
+    """The same (batch_size, *obs) in another process."""
+    empty = create_empty_array(space, n=batch_size)
     if sys.platform == "win32":
         return _place(empty, mmap.mmap(-1, _place(empty)[1], tagname=name))[0]
     with open(name, "r+b") as file:
@@ -209,9 +209,9 @@ class _Server:
         games = self._games = make_games(factories, first_game=first_game)
         return Traits(*(getattr(games, name) for name in Traits._fields))
 
-    def attach(self, name: str, num_rows: int, rows: slice) -> None:
-        observations = open_observations(name, self._games.observation_space, num_rows)
-        self._observations = map_arrays(lambda array: array[rows], observations)
+    def attach(self, name: str, batch_size: int, batch: slice) -> None:
+        observations = open_observations(name, self._games.observation_space, batch_size)
+        self._observations = map_arrays(lambda array: array[batch], observations)
 
     def reset(self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         infos: list[dict[str, Any]]

@@ -89,7 +89,7 @@ class WorkerGames:
 
     def step(self, actions: NDArray[Any]) -> tuple[Observations, NDArray[np.float32], list[dict[str, Any]]]:
         """Play one step (see `LocalGames`)."""
-        answers = self._all("step", *((actions[rows],) for rows in self._rows))
+        answers = self._all("step", *((actions[batch],) for batch in self._batches))
         rewards = np.concatenate([rewards for rewards, _ in answers])
         return map_arrays(np.copy, self._observations), rewards, [info for _, infos in answers for info in infos]
 
@@ -124,13 +124,13 @@ class WorkerGames:
         self.agents, self.num_learners, self.observation_space, self.action_space = traits[0][:4]
         self.render_mode, self.has_mask_observations = traits[0][4:]
         seats = len(self.agents)
-        self._rows = [slice(games.start * seats, games.stop * seats) for games in self._ranges]
+        self._batches = [slice(games.start * seats, games.stop * seats) for games in self._ranges]
 
     def _share_observations(self) -> Observations:
-        """(rows, *obs) in memory that every worker writes its own into."""
-        observations, name = share_observations(self.observation_space, self._rows[-1].stop)
+        """(B, *obs) in memory that every worker writes its own into."""
+        observations, name = share_observations(self.observation_space, self._batches[-1].stop)
         try:
-            self._all("attach", *((name, self._rows[-1].stop, rows) for rows in self._rows))
+            self._all("attach", *((name, self._batches[-1].stop, batch) for batch in self._batches))
         finally:
             unlink(name)
         return observations

@@ -38,10 +38,10 @@ class MixtureSource(Source):
         opponents: list[Opponent] = list(self.members)  # type: ignore[arg-type]  # `which` names none of the sources
         which = drawn.copy()
         for number, source in self._sources.items():
-            rows = np.flatnonzero((drawn == number).any(axis=1))
-            if len(rows):
-                coming, theirs = source.draw(len(rows), seats, rng, seated)
-                which[rows] = np.where(drawn[rows] == number, theirs + len(opponents), which[rows])
+            which_games = np.flatnonzero((drawn == number).any(axis=1))
+            if len(which_games):
+                coming, theirs = source.draw(len(which_games), seats, rng, seated)
+                which[which_games] = np.where(drawn[which_games] == number, theirs + len(opponents), which[which_games])
                 opponents += coming
                 seated = [*seated, *coming]
         return opponents, which

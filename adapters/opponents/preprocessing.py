@@ -41,27 +41,27 @@ class SlotMemory:
     """
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any] | type[np.generic]) -> None:
-        self._rows = np.zeros((0, *shape), dtype)
+        self._arrays = np.zeros((0, *shape), dtype)
 
     def read(self, slots: Slots) -> NDArray[Any]:
         """(B, *shape), a copy."""
         self._make_room(slots)
-        return self._rows[slots]
+        return self._arrays[slots]
 
-    def write(self, slots: Slots, rows: NDArray[Any]) -> None:
+    def write(self, slots: Slots, arrays: NDArray[Any]) -> None:
         """Keep (B, *shape)."""
         self._make_room(slots)
-        self._rows[slots] = rows
+        self._arrays[slots] = arrays
 
     def clear(self, slots: Slots) -> None:
         """Back to zeros."""
-        self._rows[slots[slots < len(self._rows)]] = 0
+        self._arrays[slots[slots < len(self._arrays)]] = 0
 
     def _make_room(self, slots: Slots) -> None:
-        missing = int(slots.max(initial=-1)) + 1 - len(self._rows)
+        missing = int(slots.max(initial=-1)) + 1 - len(self._arrays)
         if missing > 0:
-            more = np.zeros((missing, *self._rows.shape[1:]), self._rows.dtype)
-            self._rows = np.concatenate([self._rows, more])
+            more = np.zeros((missing, *self._arrays.shape[1:]), self._arrays.dtype)
+            self._arrays = np.concatenate([self._arrays, more])
 
 
 class Step(Protocol):

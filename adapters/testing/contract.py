@@ -23,7 +23,7 @@ from stable_baselines3.common.preprocessing import get_flattened_obs_dim
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import VecEnv
 
-from adapters.testing.reference import Facts, MakeParallelEnv, RawGame, Witness, measure, row, same, trajectory
+from adapters.testing.reference import Facts, MakeParallelEnv, RawGame, Witness, measure, one_of, same, trajectory
 from snake_pz.players import Observations
 
 MakeVenv = Callable[[Any], VecEnv]
@@ -76,7 +76,7 @@ def curried_env_test(make_venv: MakeVenv, make_parallel_env: MakeParallelEnv, *,
         make_venv: a new VecEnv each time, of at least two games with one learner each and the opponent it is given (None in
             games of one agent) on every enemy seat. Its `reset_infos[e]` must have "game_seed" and "agent", the learner's name.
         make_parallel_env: a new environment each time, of the kind that each of these games plays.
-        num_steps: how many steps to play; at least two games must end in each row.
+        num_steps: how many steps to play; at least two games must end in each environment.
         seed: for all of it.
 
     Raises:
@@ -108,7 +108,7 @@ def _check(holds: Any, point: int, sentence: str) -> None:
 
 
 class _SideBySide:
-    """A VecEnv and, for each of its rows, the raw environment."""
+    """A VecEnv and, for each of its environments, the raw environment."""
 
     def __init__(self, open_venv: MakeVenv, make_parallel_env: MakeParallelEnv, facts: Facts) -> None:
         self.next = Witness(facts)  # who sits down when a game restarts
@@ -117,7 +117,7 @@ class _SideBySide:
         self.action_space: Any = deepcopy(facts.action_space)
         if self.num_envs < 2:
             raise ValueError(f"make_venv must make at least two games, so that they can be told apart, got {self.num_envs}")
-        self.rows = [RawGame(make_parallel_env) for _ in range(self.num_envs)]
+        self.games = [RawGame(make_parallel_env) for _ in range(self.num_envs)]
         self.sitting = [self.next] * self.num_envs
         self.game_seeds: list[int] = []
         self.ended = [0] * self.num_envs
@@ -146,7 +146,7 @@ class _SideBySide:
                 self._check_cleared(self.num_envs, "in the middle of the games")
             self._step()
         if min(self.ended) < 2:
-            raise ValueError(f"num_steps={num_steps} is too few: at least two games must end in each row, {self.ended} did")
+            raise ValueError(f"num_steps={num_steps} is too few: two games must end in each environment, {self.ended} did")
         different = len(set(self.game_seeds))
         _check(different == len(self.game_seeds), 5, f"{len(self.game_seeds)} games began with only {different} game seeds")
         _check(all(same(*pair) for pair in self.kept), 7, "what reset and step return must not change later, but it did")
@@ -155,17 +155,17 @@ class _SideBySide:
         self._check_masks()
         players = list({id(witness): witness for witness in [*self.sitting, self.next]}.values())
         living: list[Counter[bytes]] = [Counter() for _ in players]
-        for witness, game in zip(self.sitting, self.rows, strict=True):
+        for witness, game in zip(self.sitting, self.games, strict=True):
             living[players.index(witness)].update(game.enemies().values())
         for witness in players:
             witness.forget()
         observations, rewards, dones, infos = self._keep(
-            self.venv.step(np.stack([game.seen[game.learner].move(self.action_space) for game in self.rows]))
+            self.venv.step(np.stack([game.seen[game.learner].move(self.action_space) for game in self.games]))
         )
         distinct = len({id(info) for info in infos}) == self.num_envs
         _check(distinct, 7, "infos must be one dict per environment, but some are shared")
         finals = []
-        for env, game in enumerate(self.rows):
+        for env, game in enumerate(self.games):
             finals.append(game.step().observation)
             self._check_outcome(env, float(rewards[env]), bool(dones[env]), infos[env], observations)
         self._check_players(players, living)
@@ -177,7 +177,7 @@ class _SideBySide:
             self._begin(ended, observations)
             for env in ended:
                 last = infos[env]["terminal_observation"]
-                self._check_last(env, last, finals[env], row(observations, env))
+                self._check_last(env, last, finals[env], one_of(observations, env))
             self._check_cleared(len(ended), "at a restart")
 
     def _begin(self, envs: Iterable[int], observations: Observations) -> None:
@@ -189,7 +189,7 @@ class _SideBySide:
             seed, learner = told[env].get("game_seed"), told[env].get("agent")
             known = isinstance(seed, int) and learner in self.facts.agents
             _check(known, 5, f"reset_infos[{env}] must have game_seed and agent of its own new game, got {told[env]}")
-            shown, game = row(observations, env), self.rows[env]
+            shown, game = one_of(observations, env), self.games[env]
             if not same(shown, game.begin(seed, learner)):
                 again = game.outcome is not None and same(shown, game.outcome.observation)
                 _check(not again, 4, f"environment {env} shows the end of its game again where its next game should begin")
@@ -198,7 +198,7 @@ class _SideBySide:
             self.game_seeds.append(seed)
 
     def _check_outcome(self, env: int, reward: float, done: bool, info: dict[str, Any], observations: Observations) -> None:
-        game = self.rows[env]
+        game = self.games[env]
         outcome, where = game.outcome, f"environment {env}, step {game.length} of {game.learner!r}"
         assert outcome is not None
         ended = outcome.terminated or outcome.truncated
@@ -212,7 +212,7 @@ class _SideBySide:
         if not ended:
             _check("episode" not in info, 1, f"{where}: infos report an episode, though none has ended")
             text = f"{where}: what the learner sees must be what the raw environment shows it, but differs"
-            _check(same(row(observations, env), outcome.observation), 4, text)
+            _check(same(one_of(observations, env), outcome.observation), 4, text)
             return
         episode = info.get("episode", {})
         told, exact = (episode.get("r"), episode.get("l")), (game.total, game.length)
@@ -236,12 +236,12 @@ class _SideBySide:
             _check(player.calls <= 1, 8, f"an opponent must be called at most once a step, was {player.calls} times")
         shown = [player.shown for player in players]
         if shown != living:
-            rows, seats = [sum(one.values()) for one in shown], [sum(one.values()) for one in living]
+            asked, seats = [sum(one.values()) for one in shown], [sum(one.values()) for one in living]
             total = sum(shown, Counter()) == sum(living, Counter())
-            text = f"opponents must change when their game restarts: the old and the new must play {seats} seats, got {rows}"
+            text = f"opponents must change when their game restarts: the old and the new must play {seats} seats, got {asked}"
             _check(not total, 10, text)
-            text = f"opponents must be shown the {sum(seats)} living enemy seats, got {sum(rows)} rows"
-            _check(sum(rows) == sum(seats), 8, text)
+            text = f"opponents must be shown the {sum(seats)} living enemy seats, got {sum(asked)} observations"
+            _check(sum(asked) == sum(seats), 8, text)
             _check(False, 8, "opponents must be shown what their agents see and may do in the raw environment, but it differs")
 
     def _check_cleared(self, games: int, when: str) -> None:
@@ -252,7 +252,7 @@ class _SideBySide:
         if not self.facts.masked:
             _check(not self.venv.has_attr("action_masks"), 14, "action_masks must not exist if the environment gives none")
             return
-        for env, (got, game) in enumerate(zip(self.venv.env_method("action_masks"), self.rows, strict=True)):
+        for env, (got, game) in enumerate(zip(self.venv.env_method("action_masks"), self.games, strict=True)):
             expected: Any = game.seen[game.learner].mask
             text = f"action_masks() of environment {env} must be {expected}, as the raw environment says, got {got}"
             _check(np.array_equal(got, expected), 14, text)

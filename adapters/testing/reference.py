@@ -1,4 +1,4 @@
-"""The yardstick of `curried_env_test`: raw environments whose agents all play one fixed function of what they see."""
+"""The reference of `curried_env_test`: raw environments whose agents all play one fixed function of what they see."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Seen(NamedTuple):
         return space.sample()
 
 
-def row(observations: Observations, index: int) -> Observations:
+def one_of(observations: Observations, index: int) -> Observations:
     """One observation of many."""
     return map_arrays(functools.partial(np.take, indices=index, axis=0), observations)
 
@@ -92,7 +92,7 @@ class Witness:
     def act(self, observations: Observations, slots: NDArray[np.intp], action_masks: NDArray[np.int8] | None) -> NDArray[Any]:
         """See `Opponent.act`."""
         masks = [None] * len(slots) if action_masks is None else list(action_masks)
-        seen = [Seen(row(observations, index), mask) for index, mask in enumerate(masks)]
+        seen = [Seen(one_of(observations, index), mask) for index, mask in enumerate(masks)]
         self.calls += 1
         self.shown.update(one.key() for one in seen)
         return np.stack([one.move(self._space) for one in seen])
@@ -202,7 +202,7 @@ def trajectory(venv: Any, num_steps: int, facts: Facts, *, spoil: bool = False) 
     result: tuple[Any, ...] = (observations, [], [], [])
     for _ in range(num_steps):
         masks = np.array(venv.env_method("action_masks"), np.int8) if facts.masked else [None] * venv.num_envs
-        seen = [Seen(row(result[0], env), mask) for env, mask in enumerate(masks)]
+        seen = [Seen(one_of(result[0], env), mask) for env, mask in enumerate(masks)]
         actions = np.stack([one.move(space) for one in seen])
         seeds = [info.get("game_seed") for info in venv.reset_infos]
         finals = [Seen(info["terminal_observation"], None).key() for info in result[3] if "terminal_observation" in info]

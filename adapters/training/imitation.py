@@ -33,7 +33,7 @@ from snake_pz.players import SeatedPlayer
 class Imitation(NamedTuple):
     """How close the policy came, over the last rollout."""
 
-    steps: int  # of all rows of the VecEnv, those that only wait included, as SB3 counts its timesteps
+    steps: int  # of all environments of the VecEnv, those that only wait included, as SB3 counts its timesteps
     agreement: float  # share of steps on which its likeliest action was the teacher's
     cross_entropy: float  # of its distribution, in nats; where the teacher draws lots it cannot be 0
 
@@ -59,10 +59,10 @@ def imitate(
 
     Args:
         model: PPO with an `ActorCriticPolicy`, as all of its own policies are, on a VecEnv of `make_sb3_env` with discrete
-            actions. With several learners it needs a buffer of `adapters.buffers`, which is bound to the rows of the VecEnv.
+            actions. With several learners it needs a buffer of `adapters.buffers`, which is bound to the VecEnv's mask.
         teacher: an opponent that can play these games; it may see other observations and have another action set. Its slots
             are the learner's seats; it is reset as their games restart, and given masks if it uses them, as on an enemy seat.
-        steps: how many to play at least, over all rows of the VecEnv.
+        steps: how many to play at least, over all environments of the VecEnv.
         epochs: how often each is used.
         batch_size: samples of one gradient step.
         learning_rate: at the start; it falls linearly to a third of it.
@@ -117,7 +117,7 @@ def imitate(
 
 
 class _Lessons:
-    """The teacher beside the learner: what it would do on each row of the VecEnv, as the learner would say it.
+    """The teacher beside the learner: what it would do in each environment of the VecEnv, as the learner would say it.
 
     Args:
         games: on whose learner seats it is asked.
@@ -131,7 +131,7 @@ class _Lessons:
         game_batch = games.game_batch
         self._teacher = SeatedPlayer(teacher, game_batch)
         self._own = game_batch.view(game_batch.observation_space, game_batch.action_space)
-        self._games, self._seats = np.divmod(np.arange(games.num_envs), game_batch.num_learners)  # of each row
+        self._games, self._seats = np.divmod(np.arange(games.num_envs), game_batch.num_learners)  # of each environment
         self._slots = self._games * game_batch.seats + self._seats
         assert isinstance(game_batch.action_space, spaces.Discrete)
         self._words = range(int(game_batch.action_space.n))  # what the learner can say
@@ -147,12 +147,12 @@ class _Lessons:
 
         Where the learner has no word for that (a relative action cannot turn back), and on padding, its own action stands.
         """
-        rows = np.flatnonzero(self._in_game)
-        games, seats = self._games[rows], self._seats[rows]
-        chosen = self._teacher.act(self._slots[rows])
-        said = np.stack([self._own.decode(np.full(len(rows), word), games, seats) for word in self._words]) == chosen
+        env_ids = np.flatnonzero(self._in_game)
+        games, seats = self._games[env_ids], self._seats[env_ids]
+        chosen = self._teacher.act(self._slots[env_ids])
+        said = np.stack([self._own.decode(np.full(len(env_ids), word), games, seats) for word in self._words]) == chosen
         advised = played.copy()
-        advised[rows] = np.where(said.any(axis=0), said.argmax(axis=0), played[rows])
+        advised[env_ids] = np.where(said.any(axis=0), said.argmax(axis=0), played[env_ids])
         return advised
 
     def step(self, dones: NDArray[np.bool_]) -> None:
@@ -197,12 +197,12 @@ def _add_what_was_cut_off(
     model: PPO, rewards: NDArray[np.float32], dones: NDArray[np.bool_], infos: list[dict[str, Any]]
 ) -> None:
     """Add to `rewards` (num_envs,), in place, what the rest of a truncated game is worth to the policy, as SB3 does."""
-    for row in np.flatnonzero(dones):
-        last = infos[row].get("terminal_observation")
-        if last is not None and infos[row].get("TimeLimit.truncated", False):
+    for env_id in np.flatnonzero(dones):
+        last = infos[env_id].get("terminal_observation")
+        if last is not None and infos[env_id].get("TimeLimit.truncated", False):
             with torch.no_grad():
                 value = model.policy.predict_values(model.policy.obs_to_tensor(last)[0])
-            rewards[row] += (model.gamma * value).item()
+            rewards[env_id] += (model.gamma * value).item()
 
 
 def _fit(

@@ -286,7 +286,7 @@ def _opponent(recipe: Recipe, own: Any) -> Any:
 
 
 def measure_against_bots(model: BaseAlgorithm, recipe: Recipe) -> dict[str, float]:
-    """The model's win rate against a board full of each yardstick; it disturbs neither the model nor its games."""
+    """The model's win rate against a board full of each bot of `BASELINE_BOTS`; it disturbs neither the model nor its games."""
     rates = {}
     for bot in BASELINE_BOTS:
         results = play_games(

@@ -1,16 +1,16 @@
-"""Buffers for Stable-Baselines3 that leave out the rows of learners whose game goes on without them.
+"""Buffers for Stable-Baselines3 that leave out padding.
 
-With several learner seats a row of the VecEnv is done at its own death, while the others play on. Until the game restarts it
-is padding: its observation repeats, its reward is 0, its actions are ignored. SB3 cannot know and would learn from it. These
-buffers do know, from the `ActiveMask` of the VecEnv:
+With several learners to a game, an environment of the VecEnv is done when its learner dies, while the others play on. Until the
+game restarts its steps are padding: the observation repeats, the reward is 0, the action is ignored. SB3 would learn from them.
+These buffers leave them out, by the `ActiveMask` of the VecEnv:
 
     env = make_sb3_env(learners="all")
     PPO("CnnPolicy", env, rollout_buffer_class=ActiveRolloutBuffer, rollout_buffer_kwargs={"active": env.active})
 
-Advantages and returns of the rows that did act are those of SB3: generalised advantage estimation runs backwards along a
-row and is cut wherever the next step is an episode start, which the first padded step is, because its row was done just
-before. So nothing that is computed for padding reaches a real step. (`episode_start` is also set where a row's next game
-begins, for whoever reads it.)
+Advantages and returns of real steps are those of SB3: generalised advantage estimation runs backwards along an environment
+and is cut wherever the next step is an episode start, which the first padded step is, because its environment was done just
+before. So nothing that is computed for padding reaches a real step. (`episode_start` is also set where an environment's next
+game begins, for whoever reads it.)
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from snake_pz.players import Observations, map_arrays
 
 
 class ActiveMask:
-    """Which rows of a VecEnv acted in its last step.
+    """Which environments of a VecEnv acted in its last step.
 
     It is pickled as an empty one that is bound to no VecEnv, since SB3 saves the arguments of a model's buffers. A buffer
-    gets the rows of the VecEnv that its model learns on when `learn` resets it.
+    gets the mask of the VecEnv that its model learns on when `learn` resets it.
 
     Attributes:
         acted: (num_envs,) acted in the last step; the others are padding. All False before the first step.
         began: (num_envs,) acted, and that was the first step of its game.
         steps: how many steps there have been.
-        total: how many rows have acted in all of them; SB3's `num_timesteps` counts padding too.
+        total: how many environments have acted in all of them; SB3's `num_timesteps` counts padding too.
     """
 
     def __init__(self, num_envs: int = 0) -> None:
@@ -90,9 +90,9 @@ class ActiveBuffer:
 class ActiveRollout(ActiveBuffer, RolloutBuffer):
     """The part that the rollout buffers share.
 
-    `get` yields minibatches of at most `batch_size` and of nearly equal size: how many rows acted changes from rollout to
-    rollout, and a last minibatch of one or two would be a whole gradient step by itself (and is NaN to MaskablePPO).
-    Once `get` has begun, the arrays that it serves hold rows that acted alone.
+    `get` yields minibatches of at most `batch_size` and of nearly equal size: the number of real steps changes from rollout to
+    rollout, and a last minibatch of one or two would be a whole gradient step by itself (and gives NaN in MaskablePPO).
+    Once `get` has begun, the arrays that it serves hold real steps alone.
 
     Args:
         active: `CurryVecEnv.active` of the VecEnv whose steps are stored.
@@ -119,13 +119,13 @@ class ActiveRollout(ActiveBuffer, RolloutBuffer):
         log_prob: torch.Tensor,
         **more: Any,
     ) -> None:
-        """Add a step of all rows, as SB3's own buffers do."""
+        """Add a step of all environments, as SB3's own buffers do."""
         active = self._mask_of_step(self.n_envs)
         self.acted[self.pos] = active.acted
         super().add(obs, action, reward, np.logical_or(episode_start, active.began), value, log_prob, **more)
 
     def get(self, batch_size: int | None = None) -> Generator[Any, None, None]:
-        """Minibatches of the rows that acted, in a new random order; all of them at once without `batch_size`."""
+        """Minibatches of the real steps, in a new random order; all of them at once without `batch_size`."""
         assert self.full, "a rollout is read when it is complete"
         if not self.generator_ready:
             kept = np.flatnonzero(self.swap_and_flatten(self.acted))
@@ -149,7 +149,7 @@ class ActiveDictRolloutBuffer(ActiveRollout, DictRolloutBuffer):
 
 
 class ActiveReplay(ActiveBuffer, ReplayBuffer):
-    """The part that the replay buffers share: transitions of rows that acted, one after the other.
+    """The part that the replay buffers share: real transitions, one after the other.
 
     Padding is never stored, so that all of `buffer_size` holds transitions to learn from.
 
@@ -158,7 +158,7 @@ class ActiveReplay(ActiveBuffer, ReplayBuffer):
         others: as SB3's replay buffers have them.
 
     Raises:
-        ValueError: `optimize_memory_usage` or n-step returns, for which a row's steps would have to lie side by side.
+        ValueError: `optimize_memory_usage` or n-step returns, for which an environment's steps would have to lie side by side.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class ActiveReplay(ActiveBuffer, ReplayBuffer):
         if optimize_memory_usage:
             raise ValueError(
                 f"{type(self).__name__} cannot take the next observation from the next transition, because that is another "
-                "row's, got optimize_memory_usage=True: leave it out"
+                "environment's, got optimize_memory_usage=True: leave it out"
             )
         if n_steps != 1:
             raise ValueError(f"{type(self).__name__} knows single steps alone, got n_steps={n_steps}: leave it out")
@@ -189,7 +189,7 @@ class ActiveReplay(ActiveBuffer, ReplayBuffer):
             device,
             handle_timeout_termination=handle_timeout_termination,
         )
-        self.num_rows = n_envs  # of the VecEnv; to SB3 this is a buffer of one environment
+        self.num_rows = n_envs  # of the VecEnv (saved buffers call it so); to SB3 this is a buffer of one environment
         self.bind(active)
 
     def add(
@@ -201,7 +201,7 @@ class ActiveReplay(ActiveBuffer, ReplayBuffer):
         done: NDArray[Any],
         infos: list[dict[str, Any]],
     ) -> None:
-        """Add a step of all rows; only those that acted are stored."""
+        """Add a step of all environments; only those that acted are stored."""
         which = np.flatnonzero(self._mask_of_step(self.num_rows).acted)[-self.buffer_size :]
         where = (self.pos + np.arange(len(which))) % self.buffer_size
         self._store(self.observations, obs, where, which)
@@ -210,7 +210,7 @@ class ActiveReplay(ActiveBuffer, ReplayBuffer):
         self.rewards[where, 0] = reward[which]
         self.dones[where, 0] = done[which]
         if self.handle_timeout_termination:
-            self.timeouts[where, 0] = [infos[row].get("TimeLimit.truncated", False) for row in which]
+            self.timeouts[where, 0] = [infos[env_id].get("TimeLimit.truncated", False) for env_id in which]
         self.full |= self.pos + len(which) >= self.buffer_size
         self.pos = (self.pos + len(which)) % self.buffer_size
 
@@ -248,8 +248,8 @@ def activate(model: BaseAlgorithm, active: ActiveMask) -> None:
     twin = None if buffer is None else twin_of(type(buffer))
     if buffer is None or twin is None:
         raise ValueError(
-            f"{type(model).__name__} cannot learn where rows have to be left out: that needs a plain rollout or replay buffer "
-            f"of SB3 (recurrent, n-step and prioritised ones are not supported), got {type(buffer).__name__}; " + WITHOUT_MEMORY
+            f"{type(model).__name__} cannot leave out padding: that needs a plain rollout or replay buffer of SB3 "
+            f"(recurrent, n-step and prioritised ones are not supported), got {type(buffer).__name__}; " + WITHOUT_MEMORY
         )
     spaces_and_device = {
         "observation_space": buffer.observation_space,
@@ -261,7 +261,7 @@ def activate(model: BaseAlgorithm, active: ActiveMask) -> None:
         if buffer.size():
             raise ValueError(
                 f"the replay buffer of {type(model).__name__} already holds {buffer.size()} steps, of which nobody knows which "
-                f"rows acted: make the model with replay_buffer_class={twin.__name__}, or give it an empty buffer"
+                f"environments acted: make the model with replay_buffer_class={twin.__name__}, or give it an empty buffer"
             )
         made = twin(
             buffer.buffer_size * buffer.n_envs,

@@ -17,7 +17,7 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
 from adapters.games.game_batch import GameBatch, TimeStep
-from adapters.games.seating import row_seeds
+from adapters.games.seating import env_seeds
 from adapters.opponents.protocol import Lineup, Opponent, Source
 from adapters.placements import ranks
 from adapters.vec_env import stack_checks
@@ -39,11 +39,11 @@ class CurryVecEnv(VecEnv):
     that left it in later turns, before those that left it in earlier ones. With one learner the next observation is then the
     first of a new game, whose reset info is `reset_infos[e]`, with "game_seed" in it.
 
-    With several learners a game restarts when the last of them is done. Until then the rows of the others are padding: the
+    With several learners a game restarts when the last of them is done. Until then the steps of the others are padding: the
     observation repeats, the reward is 0, the action is ignored, `dones` is False. The first step in the new game follows
-    without another done. `active` says which rows acted; SB3's own buffers would store padding, those of `adapters.buffers`
-    leave it out, and `reset` binds them to `active` wherever a model learns on this VecEnv, also one that was loaded. SB3's
-    `num_timesteps` counts padding (`active.total` does not), and so do the statistics of `VecNormalize`.
+    without another done. `active` says which environments acted. SB3's own buffers would store padding; the `Active` buffers of
+    `adapters` leave it out, and `reset` binds the buffer of the model that learns on this VecEnv, new or loaded, to `active`.
+    SB3's `num_timesteps` counts padding (`active.total` does not), and so do the statistics of `VecNormalize`.
 
     `seed(s)` takes effect at the next `reset()`: it fixes all games, who sits where, the line-up and its opponents. Without
     it every game has fresh entropy; a reset without a new seed goes on with the streams as they are.
@@ -54,9 +54,9 @@ class CurryVecEnv(VecEnv):
         resolve: turns what `set_opponent` is given into one opponent, or source of them, per enemy seat.
 
     Attributes:
-        active: which rows acted in the last step.
+        active: which environments acted in the last step.
         time_step: of the running games, what all seats see next; None before the first reset.
-        padded: whether rows may be padding, as with several learners.
+        padded: whether environments may be padding, as with several learners.
 
     Raises:
         ValueError: by `step`, when actions have the wrong shape or are outside a discrete space; by `reset`, for what cannot
@@ -82,7 +82,7 @@ class CurryVecEnv(VecEnv):
         self._started = time.time()
         num_envs = game_batch.num_games * game_batch.num_learners
         self._view = game_batch.view(game_batch.observation_space, game_batch.action_space)
-        self._rows = np.divmod(np.arange(num_envs), game_batch.num_learners)  # game and seat of each environment
+        self._game_seats = np.divmod(np.arange(num_envs), game_batch.num_learners)  # game and seat of each environment
         self._agents: list[tuple[str, ...]] = [()] * game_batch.num_games  # in seat order, of the running games
         self._returns = np.zeros(num_envs, dtype=np.float64)
         self._lengths = np.zeros(num_envs, dtype=np.int64)
@@ -112,7 +112,7 @@ class CurryVecEnv(VecEnv):
         self._lengths[:] = 0
         self._take_restarts(time_step)
         self.lineup.restart(np.arange(self.game_batch.num_games))
-        return map_arrays(self._learner_rows, time_step.observations)
+        return map_arrays(self._of_learners, time_step.observations)
 
     def step_async(self, actions: NDArray[Any]) -> None:
         """Take the learner's actions (num_envs, *action) and let the line-up choose those of the enemy seats."""
@@ -121,7 +121,7 @@ class CurryVecEnv(VecEnv):
             raise RuntimeError("no game has begun: call reset() before step()")
         if self._joint_actions is not None:
             raise RuntimeError("a step is under way already: call step_wait() before the next step_async()")
-        own = self._view.decode(self._checked_actions(actions), *self._rows)
+        own = self._view.decode(self._checked_actions(actions), *self._game_seats)
         games, seats, learners = self.game_batch.num_games, self.game_batch.seats, self.game_batch.num_learners
         joint = np.zeros((games, seats, *own.shape[1:]), dtype=own.dtype)
         joint[:, :learners] = own.reshape(games, learners, *own.shape[1:])
@@ -138,10 +138,10 @@ class CurryVecEnv(VecEnv):
             None  # should the step fail, some games may have gone on: only a reset helps then
         )
         time_step = self.time_step = self.game_batch.step(joint)
-        rewards = self._learner_rows(time_step.rewards)
-        dones = self._learner_rows(time_step.terminated | time_step.truncated)
+        rewards = self._of_learners(time_step.rewards)
+        dones = self._of_learners(time_step.terminated | time_step.truncated)
         self._returns += rewards
-        acted = self._learner_rows(before.active)
+        acted = self._of_learners(before.active)
         self._lengths += acted
         self.active.step(acted, acted & (self._lengths == 1))
         self._left[time_step.terminated | time_step.truncated] = self.active.steps
@@ -151,7 +151,7 @@ class CurryVecEnv(VecEnv):
         self._take_restarts(time_step)
         if time_step.restarted.any():
             self.lineup.restart(np.flatnonzero(time_step.restarted))
-        return map_arrays(self._learner_rows, time_step.observations), rewards, dones, infos
+        return map_arrays(self._of_learners, time_step.observations), rewards, dones, infos
 
     def close(self) -> None:
         """Close all environments. Calling it again does nothing."""
@@ -188,10 +188,10 @@ class CurryVecEnv(VecEnv):
             seed: a non-negative number; None for fresh entropy.
 
         Returns:
-            The seed of every environment's row of games (see `next_game`), the same for the learners of one game.
+            The seed of every environment (see `next_game`), the same for the learners of one game.
         """
         games, self._lineup_seed = np.random.SeedSequence(seed).spawn(2)
-        seeds = row_seeds(games, self.game_batch.num_games)
+        seeds = env_seeds(games, self.game_batch.num_games)
         self._seeds = [seed for seed in seeds for _ in range(self.game_batch.num_learners)]
         return list(self._seeds)
 
@@ -210,7 +210,7 @@ class CurryVecEnv(VecEnv):
         masks = self._present_turn("action_masks()").action_masks
         if masks is None:
             raise AttributeError("these games give no action masks")
-        return self._learner_rows(masks).astype(np.bool_)
+        return self._of_learners(masks).astype(np.bool_)
 
     # The attribute calls of VecEnv
 
@@ -252,7 +252,7 @@ class CurryVecEnv(VecEnv):
 
     # Helpers
 
-    def _learner_rows(self, array: NDArray[Any]) -> NDArray[Any]:
+    def _of_learners(self, array: NDArray[Any]) -> NDArray[Any]:
         """(E, N, ...) -> a copy (num_envs, ...) of the learner seats."""
         return array[:, : self.game_batch.num_learners].copy().reshape(self.num_envs, *array.shape[2:])
 
@@ -267,12 +267,12 @@ class CurryVecEnv(VecEnv):
             info.pop("episode", None)  # SB3 would count what an environment says under our names
             info.pop("terminal_observation", None)
         ended = time_step.terminated | time_step.truncated
-        final_rows = (np.cumsum(ended) - 1).reshape(ended.shape)  # of each ended seat in final_observations
+        final_index = (np.cumsum(ended) - 1).reshape(ended.shape)  # of each ended seat in final_observations
         for env in np.flatnonzero(dones).tolist():
             key = divmod(env, learners)
             infos[env]["TimeLimit.truncated"] = bool(time_step.truncated[key] and not time_step.terminated[key])
-            last_row = partial(np.take, indices=final_rows[key], axis=0)
-            infos[env]["terminal_observation"] = map_arrays(last_row, time_step.final_observations)
+            take_last = partial(np.take, indices=final_index[key], axis=0)
+            infos[env]["terminal_observation"] = map_arrays(take_last, time_step.final_observations)
             infos[env]["episode"] = {
                 "r": float(self._returns[env]),
                 "l": int(self._lengths[env]),
@@ -303,7 +303,7 @@ class CurryVecEnv(VecEnv):
         array, space = np.asarray(actions), self.action_space
         expected = (self.num_envs, *(space.shape or ()))
         if array.shape != expected:
-            raise ValueError(f"actions must have shape {expected}, one row per environment, got {array.shape}")
+            raise ValueError(f"actions must have shape {expected}, one action per environment, got {array.shape}")
         if isinstance(space, (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)):
             high = space.n if isinstance(space, spaces.Discrete) else getattr(space, "nvec", 2)
             if array.dtype.kind not in "iub" or np.any(array < 0) or np.any(array >= high):

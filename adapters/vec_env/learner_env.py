@@ -24,7 +24,7 @@ class LearnerGameBatch:
 
     Args:
         shared: the games; their agents never change seats.
-        seats: which of the learner seats are this port's.
+        seats: which of the learner seats are those of this learner.
         reset: (seeds, options), one each per game -> the first turn.
         step: actions (E, seats, *action), as `shared` takes them -> the next turn.
 
@@ -49,7 +49,7 @@ class LearnerGameBatch:
             if any(other != spaces for other in others):
                 raise ValueError(
                     f"agents {list(self.agents(0)[: len(seats)])} have different spaces, so that one policy cannot play them "
-                    "all: give each a port of its own"
+                    "all: give each a learner_env of its own"
                 )
         self.observation_space, self.action_space = spaces
         self.other_spaces: Sequence[gymnasium.Space[Any]] = ()
@@ -65,7 +65,7 @@ class LearnerGameBatch:
         return self._own(self._step(actions[:, : self.num_learners]))
 
     def view(self, observation_space: gymnasium.Space[Any], action_space: gymnasium.Space[Any]) -> View:
-        """The games as the port's own agents see them.
+        """The games as the learner's own agents see them.
 
         Raises:
             ValueError: other spaces than theirs are asked for.
@@ -75,10 +75,10 @@ class LearnerGameBatch:
                 f"these seats show {self.observation_space} and take {self.action_space}, got {observation_space} and "
                 f"{action_space}"
             )
-        return _PortView(self._view, self._order)
+        return _LearnerView(self._view, self._order)
 
     def agents(self, game: int) -> tuple[str, ...]:
-        """The agents' names in this port's seat order."""
+        """The agents' names in this learner's seat order."""
         agents = self._shared.agents(game)
         return tuple(agents[seat] for seat in self._order.tolist())
 
@@ -102,10 +102,10 @@ class LearnerGameBatch:
         """Nothing: the games are shared."""
 
     def _own(self, time_step: TimeStep) -> TimeStep:
-        """A turn of the shared games in this port's seat order and spaces."""
+        """A turn of the shared games in this learner's seat order and spaces."""
         order = self._order
         ended = time_step.terminated | time_step.truncated
-        final_rows = (np.cumsum(ended) - 1).reshape(ended.shape)[:, order][ended[:, order]]
+        final_index = (np.cumsum(ended) - 1).reshape(ended.shape)[:, order][ended[:, order]]
         own: Callable[[Observations], Observations] = lambda observations: observations  # noqa: E731
         masks = time_step.action_masks
         if isinstance(self._view, OwnView):
@@ -117,15 +117,15 @@ class LearnerGameBatch:
             truncated=time_step.truncated[:, order],
             active=time_step.active[:, order],
             restarted=time_step.restarted.copy(),
-            final_observations=map_arrays(lambda array: array[final_rows], own(time_step.final_observations)),
+            final_observations=map_arrays(lambda array: array[final_index], own(time_step.final_observations)),
             action_masks=None if masks is None else masks[:, order],
             infos={(game, int(self._seat_of[seat])): info for (game, seat), info in time_step.infos.items()},
             reset_infos={(game, int(self._seat_of[seat])): info for (game, seat), info in time_step.reset_infos.items()},
         )
 
 
-class _PortView:
-    """A view of the shared games by the seats of a port."""
+class _LearnerView:
+    """A view of the shared games by the seats of a learner."""
 
     def __init__(self, view: View, order: NDArray[np.intp]) -> None:
         self.observation_space, self.action_space = view.observation_space, view.action_space

@@ -1,7 +1,7 @@
 """Several learners with policies of their own in one simulation: unmodified Stable-Baselines3 models that play each other.
 
-Each model's `learn()` runs as a coroutine (a greenlet) on the one thread. Where it steps its VecEnv, which is a port of the
-shared games, it waits until all the others have chosen their actions too; then one turn is played for all of them.
+Each model's `learn()` runs as a coroutine (a greenlet) on the one thread. When it steps its VecEnv, which shows it
+its seats of the shared games, it waits until all others have chosen their actions; then one turn is played for all.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from adapters.games.game_batch import TimeStep
-from adapters.games.seating import row_seeds
+from adapters.games.seating import env_seeds
 from adapters.opponents.policy import PolicyOpponent
 from adapters.vec_env.buffers import activate
 from adapters.vec_env.build import make_curried_games
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class _Reset(NamedTuple):
-    """What a port asks for first; after that it hands over actions (E, its seats, *action)."""
+    """What a learner's VecEnv asks for first; after that it hands over actions (E, its seats, *action)."""
 
     seeds: Sequence[int | None]
     options: Sequence[dict[str, Any]]
@@ -51,7 +51,7 @@ class _Learner:
     """A model that learns, and what becomes of it."""
 
     seats: NDArray[np.intp]  # those that it plays
-    port: CurryVecEnv
+    env: CurryVecEnv
     model: BaseAlgorithm
     coroutine: greenlet
     request: Any = None  # what it waits with for the next turn; None before its first
@@ -62,13 +62,13 @@ class SharedGame:
     """Games in which several Stable-Baselines3 models learn at once, each a policy of its own.
 
         game = SharedGame(learners=["snake_0", "snake_1", "snake_2"], opponent="greedy")
-        ppo = PPO("MlpPolicy", game.port("snake_0"))
-        dqn = DQN("MlpPolicy", game.port("snake_1", "snake_2"))  # one policy for two snakes
+        ppo = PPO("MlpPolicy", game.learner_env("snake_0"))
+        dqn = DQN("MlpPolicy", game.learner_env("snake_1", "snake_2"))  # one policy for two snakes
         game.learn({"snake_0": ppo, ("snake_1", "snake_2"): dqn}, 1_000_000)
 
     The models are ordinary ones, with their own algorithm, settings, logger, callbacks and checkpoints. A game restarts when
-    all learners are out of it; rows that only wait for that are kept out of what is learnt from (see `adapters.buffers`),
-    but count as timesteps. Agents may have different spaces, on the "supersuit" backend.
+    all learners are out of it; the steps in which a model only waits for that are padding, which is not learnt from (see
+    `adapters.vec_env.buffers`) but counted as timesteps. Agents may have different spaces, on the "supersuit" backend.
 
     Args:
         opponent: who plays the other seats, as for `make_sb3_env`; None if there are none. Opponents see and act as the agent
@@ -114,25 +114,25 @@ class SharedGame:
             different_spaces=True,
         )
         self._who = ["learner"] * len(self.learners)  # by seat, for infos
-        self._ports: dict[tuple[str, ...], CurryVecEnv] = {}
+        self._learner_envs: dict[tuple[str, ...], CurryVecEnv] = {}
         self._time_step: TimeStep | None = None  # of the running games
-        self._learning: dict[tuple[str, ...], _Learner] = {}  # by port, while learn() runs
+        self._learning: dict[tuple[str, ...], _Learner] = {}  # by agents, while learn() runs
 
-    def port(self, *agents: str) -> CurryVecEnv:
+    def learner_env(self, *agents: str) -> CurryVecEnv:
         """The VecEnv of one learner, which plays one agent or several; the same when asked again.
 
-        It is stepped within `learn`. Only where it is the game's only port, for all learners, is it a VecEnv like any other.
+        It is stepped within `learn`. If it is the only one of its game, for all learners, it is a VecEnv like any other.
         Its opponents are the game's, and closing it does not close them.
 
         Raises:
-            ValueError: these are no learners, or one of them is in another port already, or their spaces differ.
+            ValueError: these are no learners, or one of them has another VecEnv already, or their spaces differ.
         """
-        if agents in self._ports:
-            return self._ports[agents]
+        if agents in self._learner_envs:
+            return self._learner_envs[agents]
         if not agents or len(set(agents)) < len(agents) or not set(agents) <= set(self.learners):
-            raise ValueError(f"a port is for one or several of the learners {list(self.learners)}, got {list(agents)}")
-        if taken := [other for other in self._ports if set(other) & set(agents)]:
-            raise ValueError(f"an agent can be in one port only: there is one for {list(taken[0])}, got {list(agents)}")
+            raise ValueError(f"learner_env takes one or several of the learners {list(self.learners)}, got {list(agents)}")
+        if taken := [other for other in self._learner_envs if set(other) & set(agents)]:
+            raise ValueError(f"an agent has one VecEnv only: there is one for {list(taken[0])}, got {list(agents)}")
         seats = self._seats(agents).tolist()
         others = [seat for seat in range(len(self.learners)) if seat not in seats]
         game_batch = LearnerGameBatch(
@@ -141,10 +141,12 @@ class SharedGame:
             reset=lambda seeds, options: self._submit(agents, _Reset(seeds, options)),
             step=partial(self._submit, agents),
         )
-        company = SeatNames(lambda game: [*(self._who[seat] for seat in others), *self._lineup.names(game)])
-        self._ports[agents] = CurryVecEnv(game_batch, company, _refuse_opponents)
-        self._ports[agents].padded = len(self.learners) > 1
-        return self._ports[agents]
+        names = SeatNames(lambda game: [*(self._who[seat] for seat in others), *self._lineup.names(game)])
+        self._learner_envs[agents] = CurryVecEnv(game_batch, names, _refuse_opponents)
+        self._learner_envs[agents].padded = len(self.learners) > 1
+        return self._learner_envs[agents]
+
+    port = learner_env  # its former name
 
     def set_opponent(self, spec: Any, when: Literal["restart", "now"] = "restart") -> None:
         """Put other opponents on the enemy seats, as `CurryVecEnv.set_opponent` does."""
@@ -167,7 +169,7 @@ class SharedGame:
         models can be used and can learn on.
 
         Args:
-            models: by the agents that `port` was given; one of them is enough. Each was made on its port.
+            models: by the agents that `learner_env` was given; one of them is enough. Each was made on that VecEnv.
             total_timesteps: of each model, which counts one for each of its agents in each game; or by agents.
             callbacks: by agents, whatever a model's `learn()` takes. To evaluate, give them an environment of their own.
             log_interval: as for the models' `learn()`; None is what each of them has by itself.
@@ -175,41 +177,41 @@ class SharedGame:
             reset_num_timesteps: as for the models' `learn()`.
 
         Raises:
-            ValueError: a model was not made on its port or cannot leave out the rows that wait, or a learner has no model.
-            RuntimeError: learning is under way, or a callback resets a port or plays that of another model.
+            ValueError: a model was not made on its VecEnv or cannot leave out padding, or a learner has no model.
+            RuntimeError: learning is under way, or a callback resets a model's VecEnv or steps that of another model.
         """
         if self._learning:
             raise RuntimeError("these games are being learnt from already: learn() cannot be called by a callback")
-        by_port = self._models(models)
-        called = self._by_port(callbacks or {}, "callbacks")
+        models_by_agents = self._models(models)
+        called = self._by_agents(callbacks or {}, "callbacks")
         if isinstance(total_timesteps, Mapping):
-            steps = self._by_port(total_timesteps, "total_timesteps")
-            if missing := [agents for agents in by_port if agents not in steps]:
+            steps = self._by_agents(total_timesteps, "total_timesteps")
+            if missing := [agents for agents in models_by_agents if agents not in steps]:
                 raise ValueError(f"total_timesteps must say how many for every model, missing {missing}")
         else:
-            steps = dict.fromkeys(by_port, total_timesteps)
-        if len(self.learners) > 1:  # else no row ever waits
-            for agents, model in by_port.items():
-                activate(model, self._ports[agents].active)
+            steps = dict.fromkeys(models_by_agents, total_timesteps)
+        if len(self.learners) > 1:  # else nobody ever waits
+            for agents, model in models_by_agents.items():
+                activate(model, self._learner_envs[agents].active)
 
         more: dict[str, Any] = {} if log_interval is None else {"log_interval": log_interval}
         learners: dict[tuple[str, ...], _Learner] = {}
-        for agents, model in by_port.items():
+        for agents, model in models_by_agents.items():
             learn = partial(model.learn, steps[agents], reset_num_timesteps=reset_num_timesteps, **more)
             coroutine = greenlet(partial(learn, callback=called.get(agents), tb_log_name="+".join(agents)))
-            learners[agents] = _Learner(self._seats(agents), self._ports[agents], model, coroutine)
+            learners[agents] = _Learner(self._seats(agents), self._learner_envs[agents], model, coroutine)
             reset_when_learning(model)
             for seat in learners[agents].seats.tolist():
                 self._who[seat] = type(model).__name__
-        longest = max(by_port, key=lambda agents: steps[agents] / len(agents))
+        longest = max(models_by_agents, key=lambda agents: steps[agents] / len(agents))
         with tqdm(total=steps[longest], unit=" steps", unit_scale=True, disable=not progress_bar) as bar:
-            self._play(learners, lambda: bar.update(min(self._ports[longest].num_envs, bar.total - bar.n)))
+            self._play(learners, lambda: bar.update(min(self._learner_envs[longest].num_envs, bar.total - bar.n)))
         return self
 
     def close(self) -> None:
         """Close the games. Calling it again does nothing."""
-        for port in self._ports.values():
-            port.close()
+        for env in self._learner_envs.values():
+            env.close()
         self._game_batch.close()
 
     # The coroutines
@@ -247,26 +249,26 @@ class SharedGame:
 
     def _frozen(self, learner: _Learner) -> SeatedPlayer:
         """A copy of a model that has learnt, which plays on; it keeps no state of a game, or it could not have learnt here."""
-        seen = learner.port.observation_space
+        seen = learner.env.observation_space
         player = PolicyOpponent(learner.model, shown=[seen], device=learner.model.device)
         (stream,) = self._streams.spawn(1)
         player.seed(int(stream.generate_state(1)[0]))
         return SeatedPlayer(player, self._game_batch)
 
     def _submit(self, agents: tuple[str, ...], request: _Reset | NDArray[Any]) -> TimeStep:
-        """What a port calls: the turn that comes of its request and those of the others."""
+        """What a learner's VecEnv calls: the turn that comes of its request and those of the others."""
         learner = self._learning.get(agents)
         if learner is None and set(agents) == set(self.learners):  # nobody to wait for
             return self._reset([request]) if isinstance(request, _Reset) else self._step([(self._seats(agents), request)])
         if learner is None or getcurrent() is not learner.coroutine:
             raise RuntimeError(
-                f"the port of {list(agents)} can be played only by its model, while SharedGame.learn lets all models learn: "
+                f"the VecEnv of {list(agents)} can be stepped only by its model, while SharedGame.learn lets all models learn: "
                 "the others have to act too"
             )
         if isinstance(request, _Reset) and learner.request is not None:
             raise RuntimeError(
-                f"the port of {list(agents)} cannot be reset while models learn, because others are playing these games: give "
-                "EvalCallback and the like an environment of their own, such as the port of a SharedGame with one learner"
+                f"the VecEnv of {list(agents)} cannot be reset while models learn, because others play these games: give "
+                "EvalCallback and the like an environment of their own, such as that of a SharedGame with one learner"
             )
         learner.request = request
         assert learner.coroutine.parent is not None
@@ -276,15 +278,15 @@ class SharedGame:
     # The games
 
     def _reset(self, resets: list[_Reset]) -> TimeStep:
-        seeds = [self._seed, *(reset.seeds[0] for reset in resets)]  # of a port's, one says it all: one number drew them
-        seeds_of_rows: list[int | None] = [None] * self._game_batch.num_games
+        seeds = [self._seed, *(reset.seeds[0] for reset in resets)]  # the first of each is enough: it stands for all of them
+        seeds_of_games: list[int | None] = [None] * self._game_batch.num_games
         if any(seed is not None for seed in seeds):
             entropy = [number for at, seed in enumerate(seeds) if seed is not None for number in (at, seed)]
-            rows, opponents, self._streams = np.random.SeedSequence(entropy).spawn(3)
-            seeds_of_rows = [*row_seeds(rows, self._game_batch.num_games)]
+            games, opponents, self._streams = np.random.SeedSequence(entropy).spawn(3)
+            seeds_of_games = [*env_seeds(games, self._game_batch.num_games)]
             self._lineup.seed(opponents)
         options = [dict(ChainMap(*of_game)) for of_game in zip(*(reset.options for reset in resets), strict=True)]
-        self._time_step = self._game_batch.reset(seeds_of_rows, options)
+        self._time_step = self._game_batch.reset(seeds_of_games, options)
         self._seed = None
         self._lineup.restart(np.arange(self._game_batch.num_games))
         return self._time_step
@@ -310,36 +312,40 @@ class SharedGame:
     def _seats(self, agents: tuple[str, ...]) -> NDArray[np.intp]:
         return np.array([self.learners.index(agent) for agent in agents])
 
-    def _by_port(self, by_agents: Mapping[Agents, T], what: str) -> dict[tuple[str, ...], T]:
-        """The same by the agents of ports, in their order."""
+    def _by_agents(self, by_agents: Mapping[Agents, T], what: str) -> dict[tuple[str, ...], T]:
+        """The same by all agents of a VecEnv, in the order of the VecEnvs."""
         found: dict[tuple[str, ...], T] = {}
         for key, value in by_agents.items():
             names = {key} if isinstance(key, str) else set(key)
-            fits = [port for port in self._ports if names == set(port) or (len(names) == 1 and names <= set(port))]
+            fits = [
+                agents for agents in self._learner_envs if names == set(agents) or (len(names) == 1 and names <= set(agents))
+            ]
             if not fits:
-                raise ValueError(f"{what}: {key!r} has no port in this game, whose ports are for {list(self._ports)}")
+                raise ValueError(
+                    f"{what}: {key!r} has no VecEnv in this game, whose learner_envs are for {list(self._learner_envs)}"
+                )
             if fits[0] in found:
-                raise ValueError(f"{what}: {key!r} is the second entry for the port of {list(fits[0])}")
+                raise ValueError(f"{what}: {key!r} is the second entry for the VecEnv of {list(fits[0])}")
             found[fits[0]] = value
-        return {agents: found[agents] for agents in self._ports if agents in found}
+        return {agents: found[agents] for agents in self._learner_envs if agents in found}
 
     def _models(self, models: Mapping[Agents, BaseAlgorithm]) -> dict[tuple[str, ...], BaseAlgorithm]:
-        by_port = self._by_port(models, "models")
-        learning = [agent for agents in by_port for agent in agents]
+        models_by_agents = self._by_agents(models, "models")
+        learning = [agent for agents in models_by_agents for agent in agents]
         if idle := [agent for agent in self.learners if agent not in learning]:
             raise ValueError(
-                f"every learner needs a model, but there is none for {idle}: make one on its port, or take it out of the "
-                "game's `learners`, so that an opponent plays it"
+                f"every learner needs a model, but there is none for {idle}: make one on its learner_env, or take it out of "
+                "the game's `learners`, so that an opponent plays it"
             )
-        for agents, model in by_port.items():
+        for agents, model in models_by_agents.items():
             env = model.get_env()
-            if env is None or env.unwrapped is not self._ports[agents]:
+            if env is None or env.unwrapped is not self._learner_envs[agents]:
                 raise ValueError(
-                    f"the model of {list(agents)} must be made on its port of this game, {type(model).__name__}(..., "
-                    f"game.port({', '.join(map(repr, agents))})), but its environment is {env}"
+                    f"the model of {list(agents)} must be made on its VecEnv of this game, {type(model).__name__}(..., "
+                    f"game.learner_env({', '.join(map(repr, agents))})), but its environment is {env}"
                 )
-        return by_port
+        return models_by_agents
 
 
 def _refuse_opponents(spec: Any) -> Any:
-    raise ValueError("the opponents of a port are those of its SharedGame: call set_opponent of that")
+    raise ValueError("the opponents of a learner_env are those of its SharedGame: call set_opponent of that")

@@ -1,4 +1,4 @@
-"""What stands on top of a VecEnv with several learners: a model's buffer is bound to its rows, what cannot work is refused."""
+"""What stands on top of a VecEnv with several learners: a model's buffer is bound to its mask, what cannot work is rejected."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def _check_wrapper(wrapper: VecEnvWrapper) -> None:
         )
     if isinstance(wrapper, VecFrameStack):
         raise ValueError(
-            "VecFrameStack would mix frames of two games, because with several learners a row's new game does not begin right "
-            "after its done: stack frames inside the environment instead, for example with supersuit.frame_stack_v2"
+            "VecFrameStack would mix frames of two games, because with several learners a new game does not begin right after "
+            "done: stack frames inside the environment instead, for example with supersuit.frame_stack_v2"
         )
 
 

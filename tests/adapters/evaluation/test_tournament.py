@@ -87,7 +87,7 @@ def test_of_more_names_than_seats_different_ones_are_drawn_all_alike() -> None:
 def test_recorded_games_show_everybody_on_the_seat_that_it_is_counted_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(adapters.evaluation.tournament, "NATIVE_ROWS", 3)  # so that rows play several games
+    monkeypatch.setattr(adapters.evaluation.tournament, "NATIVE_NUM_GAMES", 3)  # so that games follow one another
     tournament([straight, "greedy", "greedy", "random"], games=12, env_kwargs=RELATIVE, replays=tmp_path / "replays")
     files = sorted((tmp_path / "replays").iterdir())
     assert [file.name for file in files] == [f"game_{number:02}.jsonl" for number in range(1, 11)]

@@ -494,7 +494,7 @@ def test_activate_exchanges_the_buffer_alone(case: str) -> None:
 def test_activate_refuses_what_it_cannot_do() -> None:
     venv = scripted(learners=1)
     recurrent = RecurrentPPO("MlpLstmPolicy", venv, n_steps=8, batch_size=8, device="cpu")
-    with pytest.raises(ValueError, match=r"RecurrentPPO cannot learn.*RecurrentRolloutBuffer"):
+    with pytest.raises(ValueError, match=r"RecurrentPPO cannot leave out padding.*RecurrentRolloutBuffer"):
         activate(recurrent, venv.active)
     n_steps = DQN("MlpPolicy", venv, n_steps=3, buffer_size=100, device="cpu")
     assert isinstance(n_steps.replay_buffer, NStepReplayBuffer)

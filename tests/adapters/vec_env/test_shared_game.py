@@ -65,7 +65,7 @@ def make_game() -> Iterator[Callable[..., SharedGame]]:
 def cue_game(make_game: Callable[..., SharedGame], **kwargs: Any) -> tuple[SharedGame, dict[str, Any]]:
     """A game of three, and a model of each kind."""
     game = make_game(CueEnv, learners=AGENTS, **kwargs)
-    return game, {name: make(game.port(name)) for name, make in zip(AGENTS, [ppo, a2c, dqn], strict=True)}
+    return game, {name: make(game.learner_env(name)) for name, make in zip(AGENTS, [ppo, a2c, dqn], strict=True)}
 
 
 def weights(model: Any) -> NDArray[Any]:
@@ -88,7 +88,7 @@ def last_infos(callback: Any) -> list[dict[str, Any]]:
     return [info for info, done in zip(callback.locals["infos"], callback.locals["dones"], strict=True) if done]
 
 
-# What a port says
+# What a learner's VecEnv says
 
 
 def scripted() -> ScriptedEnv:
@@ -111,7 +111,7 @@ def moves(observation: Any, choices: int = 3) -> int:
         pytest.param(snake, {"env_kwargs": {**SNAKE, "actions": "relative"}}, ("snake_2", "snake_0"), id="snake"),
     ],
 )
-def test_a_port_shows_its_own_agents(make_game: Any, raw: Any, settings: Any, names: Any) -> None:
+def test_a_learner_env_shows_its_own_agents(make_game: Any, raw: Any, settings: Any, names: Any) -> None:
     """Agents in another order than the environment's, against the environment itself."""
     prefix = names[0][:-1]
     game = make_game(
@@ -120,14 +120,14 @@ def test_a_port_shows_its_own_agents(make_game: Any, raw: Any, settings: Any, na
         num_games=2,
         **settings,
     )
-    port = game.port(*names)
+    venv = game.learner_env(*names)
     envs = [raw() for _ in range(2)]
     seen: list[dict[str, Any]] = [{}, {}]
-    rows = port.reset()
+    rows = venv.reset()
     deaths = 0
 
     def restart(at: int) -> None:
-        seen[at] = {k: v.copy() for k, v in envs[at].reset(seed=port.reset_infos[2 * at]["game_seed"])[0].items()}
+        seen[at] = {k: v.copy() for k, v in envs[at].reset(seed=venv.reset_infos[2 * at]["game_seed"])[0].items()}
 
     for at in range(2):
         restart(at)
@@ -137,11 +137,11 @@ def test_a_port_shows_its_own_agents(make_game: Any, raw: Any, settings: Any, na
             for column, name in enumerate(names):
                 np.testing.assert_array_equal(rows[2 * at + column], seen[at][name])
                 chosen.append(moves(seen[at][name]))
-                if name in env.agents and port.get_attr("action_masks"):
-                    mask = port.action_masks()[2 * at + column]
+                if name in env.agents and venv.get_attr("action_masks"):
+                    mask = venv.action_masks()[2 * at + column]
                     if isinstance(env, ScriptedEnv):
                         np.testing.assert_array_equal(mask, env.mask(name).astype(bool))
-        rows, rewards, dones, infos = port.step(np.array(chosen))
+        rows, rewards, dones, infos = venv.step(np.array(chosen))
         for at, env in enumerate(envs):
             acting = list(env.agents)
             said = env.step({agent: moves(seen[at][agent]) for agent in acting})
@@ -164,7 +164,7 @@ def test_a_port_shows_its_own_agents(make_game: Any, raw: Any, settings: Any, na
 
 def test_each_learner_hears_of_itself(make_game: Any) -> None:
     game = make_game(ScriptedEnv, env_kwargs={"scripts": SCRIPTS["mixed games"]}, learners=AGENTS, opponent="random")
-    models = {name: make(game.port(name)) for name, make in zip(AGENTS, [ppo, a2c, dqn], strict=True)}
+    models = {name: make(game.learner_env(name)) for name, make in zip(AGENTS, [ppo, a2c, dqn], strict=True)}
     heard: dict[str, list[Any]] = {name: [] for name in AGENTS}
 
     def listen(name: str) -> Each:
@@ -232,7 +232,7 @@ def test_no_row_that_waits_is_learnt_from(make_game: Any) -> None:
         return scripts[played % len(scripts)].get(agent, (7, ""))[0]
 
     game = make_game(ScriptedEnv, env_kwargs={"scripts": scripts, "num_agents": 3}, learners=AGENTS)
-    models = {name: make(game.port(name)) for name, make in zip(AGENTS, [ppo, a2c, dqn], strict=True)}
+    models = {name: make(game.learner_env(name)) for name, make in zip(AGENTS, [ppo, a2c, dqn], strict=True)}
     counts = {name: Trained(end) for name in AGENTS}
     game.learn(models, 480, callbacks=counts)
     for count in counts.values():
@@ -245,7 +245,7 @@ def test_no_row_that_waits_is_learnt_from(make_game: Any) -> None:
 
 def test_one_policy_may_play_several_agents(make_game: Any) -> None:
     game = make_game(learners=["snake_0", "snake_1", "snake_2"], opponent=mixture({"greedy": 1, "random": 1}), env_kwargs=SNAKE)
-    alone, both = dqn(game.port("snake_1")), ppo(game.port("snake_2", "snake_0"))
+    alone, both = dqn(game.learner_env("snake_1")), ppo(game.learner_env("snake_2", "snake_0"))
     assert (alone.n_envs, both.n_envs) == (3, 6)
     heard: list[dict[str, Any]] = []
     told = Each(lambda callback: heard.extend(last_infos(callback)))
@@ -266,9 +266,9 @@ def test_opponents_hear_of_every_new_game(make_game: Any) -> None:
 
     opponent = Listening(CueEnv().observation_space("agent_2"), CueEnv().action_space("agent_2"))
     game = make_game(CueEnv, learners=AGENTS[:2], opponent=opponent)
-    models = {name: ppo(game.port(name)) for name in AGENTS[:2]}
+    models = {name: ppo(game.learner_env(name)) for name in AGENTS[:2]}
     game.learn(models, 96)
-    begun = game.port("agent_0").get_attr("games")
+    begun = game.learner_env("agent_0").get_attr("games")
     assert min(begun) > 5
     assert opponent.heard == {2 + 3 * at: games for at, games in enumerate(begun)}
 
@@ -280,9 +280,10 @@ def test_three_algorithms_learn_together(make_game: Any) -> None:
     def learnt() -> dict[str, Any]:
         game = make_game(CueEnv, learners=AGENTS, num_games=8, seed=1)
         models = {
-            "agent_0": PPO("MlpPolicy", game.port("agent_0"), n_steps=128, batch_size=256, n_epochs=4, seed=2, device="cpu"),
-            "agent_1": A2C("MlpPolicy", game.port("agent_1"), seed=3, device="cpu"),
-            "agent_2": DQN("MlpPolicy", game.port("agent_2"), learning_starts=500, exploration_fraction=0.3,
+            "agent_0": PPO("MlpPolicy", game.learner_env("agent_0"), n_steps=128, batch_size=256, n_epochs=4, seed=2,
+                           device="cpu"),
+            "agent_1": A2C("MlpPolicy", game.learner_env("agent_1"), seed=3, device="cpu"),
+            "agent_2": DQN("MlpPolicy", game.learner_env("agent_2"), learning_starts=500, exploration_fraction=0.3,
                            target_update_interval=500, learning_rate=1e-3, seed=4, device="cpu"),
         }  # fmt: skip
         untrained = {name: score(game, models, name) for name in models}
@@ -296,7 +297,7 @@ def test_three_algorithms_learn_together(make_game: Any) -> None:
         """The mean reward of a game, of ten at the most."""
         others = {other: model for other, model in models.items() if other != name}
         alone = make_game(CueEnv, learners=[name], opponent=others, seed=5)
-        mean, _ = evaluate_policy(models[name], alone.port(name), n_eval_episodes=40)
+        mean, _ = evaluate_policy(models[name], alone.learner_env(name), n_eval_episodes=40)
         return float(mean)
 
     first, second = learnt(), learnt()
@@ -308,9 +309,9 @@ def test_seeds_fix_everything(make_game: Any) -> None:
     def learnt(seed: int | None, game_seed: int | None) -> list[NDArray[Any]]:
         game = make_game(learners=["snake_0", "snake_1", "snake_2"], opponent="random", env_kwargs=SNAKE, seed=game_seed)
         models = {
-            "snake_2": ppo(game.port("snake_2"), seed=seed),
-            "snake_0": dqn(game.port("snake_0"), seed=seed),
-            "snake_1": a2c(game.port("snake_1"), seed=seed),
+            "snake_2": ppo(game.learner_env("snake_2"), seed=seed),
+            "snake_0": dqn(game.learner_env("snake_0"), seed=seed),
+            "snake_1": a2c(game.learner_env("snake_1"), seed=seed),
         }
         game.learn(models, {"snake_0": 300, "snake_1": 150, "snake_2": 200})  # some play on, frozen
         return [weights(model) for model in models.values()]
@@ -326,8 +327,8 @@ def test_seeds_fix_everything(make_game: Any) -> None:
 def test_the_games_seed_fixes_games(make_game: Any) -> None:
     def seeds(**kwargs: Any) -> list[int]:
         game = make_game(CueEnv, learners=["agent_0"], opponent="random", **kwargs)
-        game.port("agent_0").reset()
-        return [info["game_seed"] for info in game.port("agent_0").reset_infos]
+        game.learner_env("agent_0").reset()
+        return [info["game_seed"] for info in game.learner_env("agent_0").reset_infos]
 
     assert seeds(seed=1) == seeds(seed=1) != seeds(seed=2)
     assert seeds() != seeds()
@@ -355,7 +356,7 @@ def test_an_exception_in_one_stops_all(make_game: Any, error: type[BaseException
             raise error("broken")
 
     game, models = cue_game(make_game)
-    models["agent_0"] = TidyPPO("MlpPolicy", game.port("agent_0"), batch_size=48, **ON)
+    models["agent_0"] = TidyPPO("MlpPolicy", game.learner_env("agent_0"), batch_size=48, **ON)
     with pytest.raises(error, match="broken") as raised:
         game.learn(models, 1000, callbacks={"agent_1": Each(break_down)})
     assert "break_down" in "".join(traceback.format_tb(raised.value.__traceback__))
@@ -363,7 +364,7 @@ def test_an_exception_in_one_stops_all(make_game: Any, error: type[BaseException
     assert "cannot be reset while models learn" in raised.value.__notes__[0]
     before = {name: weights(model) for name, model in models.items()}
     assert [model.num_timesteps for model in models.values()][1] == 60
-    game.learn({**models, "agent_0": ppo(game.port("agent_0"))}, 200, reset_num_timesteps=False)
+    game.learn({**models, "agent_0": ppo(game.learner_env("agent_0"))}, 200, reset_num_timesteps=False)
     assert models["agent_1"].num_timesteps >= 260
     assert not np.array_equal(before["agent_1"], weights(models["agent_1"]))
 
@@ -377,7 +378,7 @@ def test_what_goes_wrong_while_stopping_is_noted(make_game: Any) -> None:
                 raise OSError("disk full")
 
     game, models = cue_game(make_game)
-    models["agent_0"] = BadPPO("MlpPolicy", game.port("agent_0"), batch_size=48, **ON)
+    models["agent_0"] = BadPPO("MlpPolicy", game.learner_env("agent_0"), batch_size=48, **ON)
     with pytest.raises(ZeroDivisionError) as raised:
         game.learn(models, 100, callbacks={"agent_2": Each(lambda callback: 1 // 0)})
     assert "disk full" in raised.value.__notes__[0]
@@ -394,7 +395,7 @@ def test_an_exception_of_the_environment_stops_all(make_game: Any) -> None:
             return True
 
     game = make_game(Broken, learners=AGENTS)
-    models = {name: ppo(game.port(name)) for name in AGENTS}
+    models = {name: ppo(game.learner_env(name)) for name in AGENTS}
     with pytest.raises(ZeroDivisionError, match="the environment"):
         game.learn(models, 1000)
     assert [model.num_timesteps for model in models.values()] == [9, 9, 9]
@@ -417,15 +418,15 @@ class Always(PPO):
 @pytest.mark.parametrize("ends", ["steps", "callback"])
 def test_who_has_learnt_plays_on(make_game: Any, ends: str) -> None:
     game = make_game(ScriptedEnv, env_kwargs={"scripts": SCRIPTS["mixed games"], "num_agents": 3}, learners=AGENTS)
-    early = Always("MlpPolicy", game.port("agent_1"), batch_size=48, **ON).always(2)
-    models = {"agent_0": a2c(game.port("agent_0")), "agent_1": early, "agent_2": dqn(game.port("agent_2"))}
+    early = Always("MlpPolicy", game.learner_env("agent_1"), batch_size=48, **ON).always(2)
+    models = {"agent_0": a2c(game.learner_env("agent_0")), "agent_1": early, "agent_2": dqn(game.learner_env("agent_2"))}
     played: list[Any] = []
 
     def watch(callback: Any) -> None:
         if callback.num_timesteps == 150:
             early.always(0)  # it is a copy that plays on
         if callback.num_timesteps > 30:
-            played.extend(port.get("agent_1") for port in game.port("agent_0").get_attr("last_actions"))
+            played.extend(taken.get("agent_1") for taken in game.learner_env("agent_0").get_attr("last_actions"))
 
     callbacks = {"agent_0": Each(watch)}
     if ends == "callback":
@@ -446,7 +447,7 @@ def test_what_plays_on_samples(make_game: Any) -> None:
             return super().step(actions)
 
     game = make_game(Watched, learners=AGENTS[:2], opponent="random")
-    models = {"agent_0": ppo(game.port("agent_0")), "agent_1": ppo(game.port("agent_1"))}
+    models = {"agent_0": ppo(game.learner_env("agent_0")), "agent_1": ppo(game.learner_env("agent_1"))}
     game.learn(models, {"agent_0": 0, "agent_1": 300})
     assert models["agent_0"].num_timesteps == 0
     assert len(played) == 4
@@ -461,9 +462,9 @@ def test_learning_again_goes_on(make_game: Any) -> None:
     assert [model.num_timesteps for model in models.values()] == [48, 48, 48]
 
 
-def test_a_port_may_be_wrapped(make_game: Any) -> None:
+def test_a_learner_env_may_be_wrapped(make_game: Any) -> None:
     game = make_game(CueEnv, learners=AGENTS[:2], opponent="random")
-    models = {"agent_0": ppo(VecNormalize(game.port("agent_0"))), "agent_1": dqn(game.port("agent_1"))}
+    models = {"agent_0": ppo(VecNormalize(game.learner_env("agent_0"))), "agent_1": dqn(game.learner_env("agent_1"))}
     game.learn(models, {"agent_0": 48, "agent_1": 96})
     assert models["agent_0"].num_timesteps == 48
 
@@ -485,7 +486,7 @@ def test_checkpoints_are_ordinary(make_game: Any, tmp_path: Path) -> None:
         loaded = type(model).load(tmp_path / name, device="cpu")
         np.testing.assert_array_equal(weights(loaded), weights(model))
         alone = make_game(CueEnv, learners=[name], opponent=str(tmp_path / f"{name}.zip"))
-        loaded.set_env(alone.port(name))
+        loaded.set_env(alone.learner_env(name))
         loaded.learn(60)  # and learns on, without learn() of the game
 
 
@@ -500,8 +501,8 @@ def test_a_progress_bar_shows_the_longest(make_game: Any, capsys: pytest.Capture
 def test_logs_are_named_by_agents(make_game: Any, tmp_path: Path) -> None:
     game = make_game(CueEnv, learners=AGENTS)
     models = {
-        ("agent_0", "agent_2"): ppo(game.port("agent_0", "agent_2"), tensorboard_log=str(tmp_path)),
-        "agent_1": ppo(game.port("agent_1"), tensorboard_log=str(tmp_path)),
+        ("agent_0", "agent_2"): ppo(game.learner_env("agent_0", "agent_2"), tensorboard_log=str(tmp_path)),
+        "agent_1": ppo(game.learner_env("agent_1"), tensorboard_log=str(tmp_path)),
     }
     game.learn(models, 48, log_interval=1)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["agent_0+agent_2_1", "agent_1_1"]
@@ -512,9 +513,9 @@ def test_logs_are_named_by_agents(make_game: Any, tmp_path: Path) -> None:
 
 def unlike_models(game: SharedGame) -> dict[str, Any]:
     return {
-        "agent_0": dqn(game.port("agent_0")),
-        "agent_1": SAC("MultiInputPolicy", game.port("agent_1"), **OFF),
-        "agent_2": MaskablePPO("MlpPolicy", game.port("agent_2"), batch_size=48, **ON),
+        "agent_0": dqn(game.learner_env("agent_0")),
+        "agent_1": SAC("MultiInputPolicy", game.learner_env("agent_1"), **OFF),
+        "agent_2": MaskablePPO("MlpPolicy", game.learner_env("agent_2"), batch_size=48, **ON),
     }
 
 
@@ -534,15 +535,15 @@ def test_agents_may_have_different_spaces(make_game: Any, num_workers: int, tmp_
     game.learn(models, {"agent_0": 150, "agent_1": 150, "agent_2": 48}, callbacks=dict.fromkeys(["agent_1"], Each(listen)))
     assert {tuple(sorted(one)) for one in said} == {("cue", "time")}
     assert all(one["cue"].sum() == 1 and one["time"] > 0 for one in said)  # it is shown a cue once more when it is out
-    assert game.port("agent_0").get_attr("illegal_moves") == [0, 0, 0]
+    assert game.learner_env("agent_0").get_attr("illegal_moves") == [0, 0, 0]
 
     # What has learnt one agent plays that one, and no other.
     models["agent_2"].save(tmp_path / "agent_2")
     checkpoint = str(tmp_path / "agent_2.zip")
     others = {"agent_1": models["agent_1"], "agent_2": checkpoint, "agent_3": models["agent_0"]}
     alone = make_game(UnlikeEnv, learners=["agent_0"], opponent=others)
-    evaluate_policy(models["agent_0"], alone.port("agent_0"), n_eval_episodes=10)
-    assert alone.port("agent_0").get_attr("illegal_moves") == [0, 0, 0]
+    evaluate_policy(models["agent_0"], alone.learner_env("agent_0"), n_eval_episodes=10)
+    assert alone.learner_env("agent_0").get_attr("illegal_moves") == [0, 0, 0]
     with pytest.raises(ValueError, match="agent 'agent_3' sees"):
         make_game(UnlikeEnv, learners=["agent_0"], opponent={**others, "agent_3": checkpoint})
     with pytest.raises(ValueError, match="agent 'agent_1' sees"):
@@ -561,18 +562,18 @@ def test_functions_see_what_the_agent_sees_that_they_play(make_game: Any) -> Non
         return np.ones((len(observations["cue"]), 2), np.float32)
 
     game = make_game(UnlikeEnv, learners=["agent_2"], opponent={"agent_0": speak, "agent_3": speak, "agent_1": push})
-    port = game.port("agent_2")
-    port.reset()
-    np.testing.assert_array_equal(port.action_masks().sum(axis=1), [2, 2, 2])
-    port.step(np.array([5, 5, 5]))
+    venv = game.learner_env("agent_2")
+    venv.reset()
+    np.testing.assert_array_equal(venv.action_masks().sum(axis=1), [2, 2, 2])
+    venv.step(np.array([5, 5, 5]))
     assert shapes == [(4,), {"cue": (4,), "time": ()}] or shapes == [{"cue": (4,), "time": ()}, (4,)]
 
 
 def test_one_policy_cannot_play_agents_of_different_spaces(make_game: Any) -> None:
     game = make_game(UnlikeEnv, learners=["agent_0", "agent_1", "agent_3"], opponent="random")
-    with pytest.raises(ValueError, match=r"different spaces.*a port of its own"):
-        game.port("agent_0", "agent_1")
-    assert game.port("agent_3", "agent_0").num_envs == 6
+    with pytest.raises(ValueError, match=r"different spaces.*a learner_env of its own"):
+        game.learner_env("agent_0", "agent_1")
+    assert game.learner_env("agent_3", "agent_0").num_envs == 6
     with pytest.raises(ValueError, match="SharedGame"):
         make_sb3_env("random", env=UnlikeEnv, learners=["agent_0"])
 
@@ -586,7 +587,7 @@ def test_particles_learn_together(make_game: Any, name: str) -> None:
     teams: dict[tuple[str, ...], Any] = {}
     for agent in agents:
         team = tuple(other for other in agents if other.split("_")[0] == agent.split("_")[0])
-        teams[team] = (ppo if len(teams) else dqn)(game.port(*team)) if team not in teams else teams[team]
+        teams[team] = (ppo if len(teams) else dqn)(game.learner_env(*team)) if team not in teams else teams[team]
     game.learn(teams, 300)
     assert all(model.num_timesteps >= 300 for model in teams.values())
 
@@ -601,28 +602,28 @@ def test_errors(make_game: Any) -> None:
         make_game(CueEnv, learners=["nobody"], opponent="random")
     game, models = cue_game(make_game)
     with pytest.raises(ValueError, match=r"one or several of the learners.*got \['agent_7'\]"):
-        game.port("agent_7")
-    with pytest.raises(ValueError, match="one port only"):
-        game.port("agent_0", "agent_1")
-    assert game.port("agent_0") is models["agent_0"].get_env()
+        game.learner_env("agent_7")
+    with pytest.raises(ValueError, match="one VecEnv only"):
+        game.learner_env("agent_0", "agent_1")
+    assert game.learner_env("agent_0") is models["agent_0"].get_env()
     with pytest.raises(ValueError, match=r"needs a model, but there is none for \['agent_1'\]"):
         game.learn({"agent_0": models["agent_0"], "agent_2": models["agent_2"]}, 100)
-    with pytest.raises(ValueError, match="'agent_9' has no port"):
+    with pytest.raises(ValueError, match="'agent_9' has no VecEnv"):
         game.learn({**models, "agent_9": models["agent_0"]}, 100)
     with pytest.raises(ValueError, match="second entry"):
         game.learn({**models, ("agent_0",): models["agent_0"]}, 100)
-    with pytest.raises(ValueError, match=r"model of \['agent_0'\] must be made on its port"):
+    with pytest.raises(ValueError, match=r"model of \['agent_0'\] must be made on its VecEnv"):
         game.learn({**models, "agent_0": models["agent_1"]}, 100)
     with pytest.raises(ValueError, match=r"missing \[\('agent_2',\)\]"):
         game.learn(models, {"agent_0": 1, "agent_1": 1})
-    with pytest.raises(ValueError, match="callbacks: 'agent_5' has no port"):
+    with pytest.raises(ValueError, match="callbacks: 'agent_5' has no VecEnv"):
         game.learn(models, 10, callbacks={"agent_5": None})
     with pytest.raises(ValueError, match="RecurrentPPO"):
-        game.learn({**models, "agent_0": RecurrentPPO("MlpLstmPolicy", game.port("agent_0"), batch_size=48, **ON)}, 100)
+        game.learn({**models, "agent_0": RecurrentPPO("MlpLstmPolicy", game.learner_env("agent_0"), batch_size=48, **ON)}, 100)
     with pytest.raises(ValueError, match="VecFrameStack would mix frames"):
-        game.learn({**models, "agent_1": a2c(VecFrameStack(game.port("agent_1"), 2))}, 100)
-    with pytest.raises(ValueError, match="opponents of a port"):
-        game.port("agent_0").set_opponent("random")
+        game.learn({**models, "agent_1": a2c(VecFrameStack(game.learner_env("agent_1"), 2))}, 100)
+    with pytest.raises(ValueError, match="opponents of a learner_env"):
+        game.learner_env("agent_0").set_opponent("random")
     assert [model.num_timesteps for model in models.values()] == [0, 0, 0]
     with pytest.raises(RuntimeError, match=r"SharedGame\.learn"):
         models["agent_0"].learn(100)
@@ -631,9 +632,9 @@ def test_errors(make_game: Any) -> None:
 def test_a_callback_cannot_play_the_games(make_game: Any) -> None:
     game, models = cue_game(make_game)
     with pytest.raises(RuntimeError, match=r"EvalCallback.*environment of their own"):
-        game.learn(models, 100, callbacks={"agent_0": EvalCallback(game.port("agent_0"), eval_freq=5, verbose=0)})
+        game.learn(models, 100, callbacks={"agent_0": EvalCallback(game.learner_env("agent_0"), eval_freq=5, verbose=0)})
     with pytest.raises(RuntimeError, match="only by its model"):
-        game.learn(models, 100, callbacks={"agent_0": Each(lambda callback: game.port("agent_1").reset())})
+        game.learn(models, 100, callbacks={"agent_0": Each(lambda callback: game.learner_env("agent_1").reset())})
     with pytest.raises(RuntimeError, match="already"):
         game.learn(models, 100, callbacks={"agent_0": Each(lambda callback: game.learn(models, 1))})
     game.learn(models, 48)
@@ -642,6 +643,6 @@ def test_a_callback_cannot_play_the_games(make_game: Any) -> None:
 def test_evaluation_has_games_of_its_own(make_game: Any) -> None:
     game, models = cue_game(make_game)
     aside = make_game(CueEnv, learners=["agent_0"], opponent="random", num_games=2)
-    evaluation = EvalCallback(aside.port("agent_0"), eval_freq=10, n_eval_episodes=4, verbose=0)
+    evaluation = EvalCallback(aside.learner_env("agent_0"), eval_freq=10, n_eval_episodes=4, verbose=0)
     game.learn(models, 96, callbacks={"agent_0": evaluation})
     assert evaluation.last_mean_reward > -np.inf

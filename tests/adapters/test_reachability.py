@@ -1,10 +1,10 @@
-"""SnakeNet and its Outlook: the walk on bit boards is the walk that anyone would program cell by cell."""
+"""SnakeNet and its ReachabilityFeatures: the walk on bit boards is the walk that anyone would program cell by cell."""
 
 import numpy as np
 import pytest
 import torch
 
-from adapters.networks import Outlook, SnakeNet, snake_policy_kwargs
+from adapters.networks import ReachabilityFeatures, SnakeNet, snake_policy_kwargs
 from adapters.sb3 import make_sb3_env
 from snake_pz import Rules
 from snake_pz.core import observations
@@ -14,7 +14,7 @@ torch.set_num_threads(1)
 AROUND = [(-1, 0), (1, 0), (0, -1), (0, 1)]
 
 
-def slow_outlook(view, turns):
+def slow_walk(view, turns):
     """The same numbers, one cell at a time: sets of cells and nothing else."""
     view = view.astype(np.float64) * 255
     centre = view.shape[-1] // 2
@@ -68,33 +68,33 @@ def views(rules, turns):
 @pytest.mark.parametrize(
     "rules", [Rules(), Rules.hungry_geese(), Rules.battlesnake("royale")], ids=["classic", "geese", "royale"]
 )
-def test_outlook_is_a_walk_over_the_view(rules, turns):
+def test_reachability_is_a_walk_over_the_view(rules, turns):
     seen = np.concatenate([views(rules, number) for number in (0, 12)]).astype(np.float32) / 255
-    outlook = Outlook(turns)
-    found = outlook(torch.as_tensor(seen))
-    assert found.shape == (24, outlook.width)
-    np.testing.assert_allclose(found, [slow_outlook(view, turns) for view in seen], atol=1e-5)
+    features = ReachabilityFeatures(turns)
+    found = features(torch.as_tensor(seen))
+    assert found.shape == (24, features.width)
+    np.testing.assert_allclose(found, [slow_walk(view, turns) for view in seen], atol=1e-5)
 
 
-def test_outlook_loses_no_cell_of_the_widest_rows():
+def test_reachability_loses_no_cell_of_the_widest_rows():
     view = torch.zeros(1, 6, 77, 77)
     view[0, 0] = torch.rand(77, 77, generator=torch.Generator().manual_seed(0)) < 0.3
-    np.testing.assert_allclose(Outlook(11)(view)[0], slow_outlook(view[0].numpy(), 11), atol=1e-5)
+    np.testing.assert_allclose(ReachabilityFeatures(11)(view)[0], slow_walk(view[0].numpy(), 11), atol=1e-5)
 
 
-def test_outlook_loses_no_cell_at_half_precision():
+def test_reachability_loses_no_cell_at_half_precision():
     seen = torch.as_tensor(views(Rules(width=39, height=39), 12)).float() / 255
-    expected = [slow_outlook(view, 7) for view in seen.numpy()]
+    expected = [slow_walk(view, 7) for view in seen.numpy()]
     with torch.autocast("cpu", torch.bfloat16):
-        np.testing.assert_allclose(Outlook(7)(seen), expected, atol=1e-5)
-    np.testing.assert_allclose(Outlook(7).half()(seen.half()).float(), expected, rtol=2e-3)
+        np.testing.assert_allclose(ReachabilityFeatures(7)(seen), expected, atol=1e-5)
+    np.testing.assert_allclose(ReachabilityFeatures(7).half()(seen.half()).float(), expected, rtol=2e-3)
 
 
-def test_outlook_tells_the_dead_end_from_the_way_out():
+def test_reachability_tells_the_dead_end_from_the_way_out():
     view = torch.zeros(1, 6, 21, 21)
     view[0, 4, 9, 8:13] = view[0, 4, 8:11, 8] = view[0, 4, 11, 8:10] = 1  # wall ahead, and a pocket of one cell on the left
     view[0, 0, 10, 10] = 1  # and we stay behind ourselves
-    counts = Outlook(7)(view)[0, :42].reshape(7, 6) / Outlook(7).scale[:, :, 0]
+    counts = ReachabilityFeatures(7)(view)[0, :42].reshape(7, 6) / ReachabilityFeatures(7).scale[:, :, 0]
     assert counts[-1, :3].tolist()[:2] == [1, 0]
     assert counts[-1, 2] > 30
 
@@ -122,9 +122,9 @@ def test_other_encodings_are_refused():
     with pytest.raises(ValueError, match="of one length"):
         SnakeNet(observations.observation_space(Rules(), "egocentric"), channels=(8,))
     with pytest.raises(ValueError, match="from 1 to 11"):
-        Outlook(12)
+        ReachabilityFeatures(12)
     with pytest.raises(ValueError, match="7 turns ahead takes a view of 15 cells a side or more, got 13"):
-        Outlook(7)(torch.zeros(2, 6, 13, 13))
+        ReachabilityFeatures(7)(torch.zeros(2, 6, 13, 13))
 
 
 def test_policy_kwargs_name_the_network_and_its_settings():
