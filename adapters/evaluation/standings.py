@@ -20,7 +20,8 @@ from rich.text import Text
 
 from adapters.placements import pair_scores, win_shares
 from adapters.ratings import Rating, Ratings
-from snake_pz.files import replacing
+from snake_pz.escaping import printable, spreadsheet_cell
+from snake_pz.files import write_text
 
 
 class Played(NamedTuple):
@@ -114,7 +115,7 @@ class Standings:
         """The standings for a terminal."""
         snakes = any(standing.mean_length is not None for standing in self.standings)
         longer = {one.name: one.player for one in self.standings if one.name != one.player}
-        caption = "\n".join(f"{name} = {player}" for name, player in longer.items())
+        caption = "\n".join(f"{printable(name)} = {printable(player)}" for name, player in longer.items())
         table = Table(
             title=f"{self.games:,} games",
             box=box.SIMPLE_HEAD,
@@ -122,7 +123,7 @@ class Standings:
             caption_justify="left",
         )
         table.add_column("", justify="right")
-        table.add_column("player", overflow="fold", min_width=min(max(map(len, self.names)), 16))
+        table.add_column("player", overflow="fold", min_width=min(max(len(printable(name)) for name in self.names), 16))
         for head in ("rating, 95 %", "wins", "placed", "games", "length" if snakes else "turns"):
             table.add_column(head, justify="right", no_wrap=True)
         if snakes:
@@ -131,13 +132,17 @@ class Standings:
             length = one.mean_length if snakes else one.mean_turns
             table.add_row(
                 f"{place}",
-                Text(one.name),
+                Text(printable(one.name)),
                 f"{one.rating.mu:.1f} ± {1.96 * one.rating.sigma:.1f}",
                 _shown(one.win_rate, ".1%"),
                 _shown(one.mean_placement, ".2f"),
                 f"{one.games:,}",
                 _shown(length, ".1f"),
-                *([Text(", ".join(f"{cause} {share:.0%}" for cause, share in list(one.deaths.items())[:2]))] if snakes else ()),
+                *(
+                    [Text(", ".join(f"{printable(cause)} {share:.0%}" for cause, share in list(one.deaths.items())[:2]))]
+                    if snakes
+                    else ()
+                ),
             )
         return table
 
@@ -156,24 +161,27 @@ class Standings:
 
     def write_json(self, path: str | Path) -> None:
         """Write `as_json`; the file appears whole or not at all."""
-        with replacing(Path(path)) as temporary:
-            temporary.write_text(self.json(), encoding="utf-8")
+        write_text(Path(path), self.json())
 
     def write_csv(self, path: str | Path) -> None:
-        """Write a row per player, with a column `died_of_<cause>` per cause and `above_<name>` per opponent."""
+        """Write a row per player, with a column `died_of_<cause>` per cause and `above_<name>` per opponent.
+
+        Names that a spreadsheet would take for formulas begin with an apostrophe.
+        """
         causes = sorted({cause for standing in self.standings for cause in standing.deaths})
-        with replacing(Path(path)) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            heads = ("place", "name", "player", "rating", "sigma", "low", "high")
-            means = ("win_rate", "games", "mean_placement", "mean_turns", "mean_length")
-            writer.writerow(
-                [*heads, *means, *(f"died_of_{cause}" for cause in causes), *(f"above_{name}" for name in self.names)]
-            )
-            for place, one in enumerate(self.standings, 1):
-                row = [place, one.name, one.player, *one.rating, *one.rating.interval, *(getattr(one, mean) for mean in means)]
-                row += [one.deaths.get(cause, 0.0) for cause in causes]
-                row += self.payoff[place - 1].tolist()
-                writer.writerow(["" if isinstance(cell, float) and math.isnan(cell) else cell for cell in row])
+        heads = ("place", "name", "player", "rating", "sigma", "low", "high")
+        means = ("win_rate", "games", "mean_placement", "mean_turns", "mean_length")
+        rows: list[list[Any]] = [
+            [*heads, *means, *(f"died_of_{cause}" for cause in causes), *(f"above_{name}" for name in self.names)]
+        ]
+        for place, one in enumerate(self.standings, 1):
+            row = [place, one.name, one.player, *one.rating, *one.rating.interval, *(getattr(one, mean) for mean in means)]
+            row += [one.deaths.get(cause, 0.0) for cause in causes]
+            row += self.payoff[place - 1].tolist()
+            rows.append(["" if isinstance(cell, float) and math.isnan(cell) else cell for cell in row])
+        file = io.StringIO(newline="")
+        csv.writer(file).writerows([spreadsheet_cell(cell) for cell in row] for row in rows)
+        write_text(Path(path), file.getvalue())
 
     def plot(self, path: str | Path) -> None:
         """Draw who was placed above whom and the ratings, as a PNG."""

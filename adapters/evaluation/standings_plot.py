@@ -11,6 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure  # not pyplot, which would look for a display
 from numpy.typing import NDArray
 
+from snake_pz.escaping import printable
 from snake_pz.files import replacing
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def draw(path: Path, title: str, names: Sequence[str], ratings: Sequence[Rating]
         ratings: of each.
         payoff: (P, P) how often the one of the row was placed above the one of the column; NaN where they did not meet.
     """
+    names = [printable(name).replace("$", r"\$") for name in names]  # between two of which it would read formulas
     players = len(names)
     side, longest = _side(players), _width(names)
     figure = Figure(figsize=(side + longest + 4.2, side + 0.75 * longest + 1.5), dpi=140, layout="constrained")

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from stable_baselines3.common.base_class import BaseAlgorithm
     from stable_baselines3.common.policies import BasePolicy
 
-_loaded: weakref.WeakValueDictionary[tuple[Path, int, int, torch.device], BasePolicy] = weakref.WeakValueDictionary()
-# by file, time of its last change in ns, size and device
+_loaded: weakref.WeakValueDictionary[tuple[Path, tuple[int, ...], torch.device], BasePolicy] = weakref.WeakValueDictionary()
+# by path, what tells apart files that were at it one after the other, and device
 
 MASKED_LOGIT = -1e8
 """What MaskablePPO puts in the place of the logits of forbidden actions."""
@@ -74,7 +74,9 @@ def load_policy(path: str | os.PathLike[str], device: torch.device | str = "auto
     file = existing_checkpoint(path)
     status = file.stat()
     where = find_device(device)
-    key = (file.absolute(), status.st_mtime_ns, status.st_size, where)
+    # A copy may keep the time of the original, and have its size; the time of the last change of any kind is nobody's to set.
+    version = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    key = (file.absolute(), version, where)
     policy = _loaded.get(key)
     if policy is None:
         policy = _loaded[key] = _read_policy(file.absolute(), where)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,6 +11,12 @@ from typing import Any
 import numpy as np
 
 from adapters.ratings import Rating
+
+NAME = re.compile(r"[A-Za-z0-9][\w.\-]*", re.ASCII)
+"""What a member may be called."""
+
+_FILE = re.compile(r"snapshot_\d+(_.+)?\.zip", re.ASCII)
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -53,21 +60,33 @@ class Member:
 
     @classmethod
     def from_dict(cls, entry: Any) -> Member:
-        """What `as_dict` gave.
+        """What `as_dict` gave, from a file that may hold anything.
 
         Raises:
-            TypeError: it is none, or a number is not finite.
+            TypeError: it is none.
+            ValueError: a name, hash or number that no member has.
         """
-        if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
+        if not isinstance(entry, Mapping) or not isinstance(name := entry.get("name"), str) or not NAME.fullmatch(name):
             raise TypeError(f"member {entry!r:.80}")
         if "statistics" in entry:  # as version 1 called it
             entry = {"statistics_sha256" if key == "statistics" else key: value for key, value in entry.items()}
         rating = None if entry.get("rating") is None else Rating(**entry["rating"])
         member = cls(**{**entry, "rating": rating})
+        high = {"step": 2**63 - 1, "score": member.games}
         numbers = {"step": member.step, "games": member.games, "score": member.score, **(rating._asdict() if rating else {})}
         for key, number in numbers.items():
             if type(number) not in ((int,) if key == "step" else (int, float)) or not math.isfinite(number):
-                raise TypeError(f"{key} {number!r:.80} of member {member.name!r:.80}")
+                raise TypeError(f"{key} {number!r:.80} of member {name!r:.80}")
+            if not (key == "mu" or 0 <= number <= high.get(key, math.inf)):
+                raise ValueError(f"{key} {number!r:.80} of member {name!r:.80}")
+        words = {
+            "file": (member.file, _FILE, True),
+            "sha256": (member.sha256, _SHA256, member.file is None),
+            "statistics_sha256": (member.statistics_sha256, _SHA256, True),
+        }
+        for key, (word, form, optional) in words.items():
+            if not (word is None and optional) and not (isinstance(word, str) and form.fullmatch(word)):
+                raise ValueError(f"{key} {word!r:.80} of member {name!r:.80}")
         return member
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -14,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from adapters.opponents.members import NAME, Sampler, make_sampler, thinned
 from adapters.opponents.members import Member as Member
-from adapters.opponents.members import Sampler, make_sampler, thinned
 from adapters.opponents.pool_files import MANIFEST, put, sha256, statistics_path, writers
 from adapters.ratings import Rating
-from snake_pz.files import locked, replacing
+from snake_pz.files import locked, sweep, write_text
 
 if TYPE_CHECKING:
     from stable_baselines3.common.base_class import BaseAlgorithm
@@ -27,8 +28,8 @@ VERSION = 2
 AGEING = 0.5
 """What is left of every member's `games` and `score` when a snapshot is added."""
 
-_NAME = re.compile(r"[A-Za-z0-9][\w.\-]*", re.ASCII)
-_OURS = re.compile(r"snapshot_\d+(_.+)?\.(zip|pkl)|\.(snapshot_|manifest\.).*\d\.(zip|pkl|json)")  # the latter: `replacing`
+_OURS = re.compile(r"snapshot_\d+(_.+)?\.(zip|pkl)|\.(snapshot_|manifest\.).*\d\.(zip|pkl|json)")
+# the latter are what version 0.1.0 wrote to before it renamed
 
 
 class PoolInUseError(RuntimeError):
@@ -55,7 +56,7 @@ class OpponentPool:
     **One process writes**, any number reads and calls `reload` whenever it wants to see the news; a snapshot that has gone
     meanwhile makes its games reload by themselves. Games that draw from the writer's own object see at once what is added to
     it. A second writer is refused: while one writes the folder is locked, and who has not seen the latest manifest may not
-    write. (Windows and some network file systems have no such lock: two that write in the same moment are not noticed there.)
+    write. (Some network file systems have no locks: two that write in the same moment are not noticed there.)
 
     **Names.** Infos call the members of this object by their bare names, as `SelfPlayCallback` needs it; where a pool is given
     by the path of its folder, they are called `<path as given>/<name>`. So of two pools in one game give one by its path.
@@ -292,13 +293,19 @@ class OpponentPool:
             return False
         path = self.folder / MANIFEST
         try:
-            content = json.loads(path.read_text())
+            content = json.loads(path.read_text(encoding="utf-8"))
             if content["version"] > VERSION:
-                raise ValueError(f"version {content['version']}, and this is for versions to {VERSION}: update the package")
+                raise ValueError(
+                    f"version {content['version']!r:.80}, and this is for versions to {VERSION}: update the package"
+                )
             members, learner = [Member.from_dict(one) for one in content["members"]], content["learner"]
             if not isinstance(learner, dict):
                 raise TypeError(f"learner {learner!r:.80}")
-        except (KeyError, TypeError, ValueError) as error:
+            for what, words in (("name", [one.name for one in members]), ("file", [one.file for one in members if one.file])):
+                ((word, times),) = Counter(map(str.casefold, words)).most_common(1) or [("", 0)]
+                if times > 1:
+                    raise ValueError(f"{times} members with the {what} {word!r:.80}")
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             raise ValueError(
                 f"{path} is no manifest of an opponent pool ({error}): expected one that OpponentPool wrote"
             ) from error
@@ -311,7 +318,7 @@ class OpponentPool:
         return self._members[name]
 
     def _new_name(self, name: str) -> str:
-        if not _NAME.fullmatch(name):
+        if not NAME.fullmatch(name):
             raise ValueError(f"a member's name is of letters, digits and _ . - and begins with one of the former, got {name!r}")
         if name.casefold() in {known.casefold() for known in self._members}:  # files of macOS and Windows know no capitals
             raise ValueError(f"the pool has a member {name!r} already: give another step or name")
@@ -349,8 +356,7 @@ class OpponentPool:
         content = {"version": VERSION, "members": [member.as_dict() for member in members], "learner": self.learner}
         before, self._members = self._members, {member.name: member for member in members}
         try:
-            with replacing(self.folder / MANIFEST) as temporary:
-                temporary.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")
+            write_text(self.folder / MANIFEST, json.dumps(content, indent=1, allow_nan=False) + "\n")
             self._stamp = self._stamp_on_disk()
         except BaseException:
             if (stamp := self._stamp_on_disk()) == self._stamp:
@@ -367,6 +373,7 @@ class OpponentPool:
         snapshots = [member for member in self._members.values() if member.file is not None]
         needed = {self.path(member) for member in snapshots}
         needed |= {statistics_path(self.path(member)) for member in snapshots if member.statistics_sha256 is not None}
+        sweep(self.folder)
         for path in self.folder.iterdir():
             if _OURS.fullmatch(path.name) and path not in needed:
                 path.unlink(missing_ok=True)

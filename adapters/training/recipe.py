@@ -169,10 +169,9 @@ class Recipe:
 
     def save(self, path: Path) -> None:
         """Write it as JSON, whole or not at all."""
-        from snake_pz.files import replacing
+        from snake_pz.files import write_text
 
-        with replacing(path) as temporary:
-            temporary.write_text(json.dumps(dataclasses.asdict(self), indent=2) + "\n")
+        write_text(path, json.dumps(dataclasses.asdict(self), indent=2) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> Recipe:
@@ -183,8 +182,8 @@ class Recipe:
             ValueError: it is no recipe, or has a setting that there is not.
         """
         try:
-            settings = json.loads(path.read_text())
-        except ValueError as error:  # no JSON, or no text
+            settings = json.loads(path.read_text(encoding="utf-8"))
+        except (ValueError, RecursionError) as error:  # no JSON, or no text
             raise ValueError(f"{path} is no recipe: expected the JSON of a config.json, got {error}") from error
         known = [field.name for field in dataclasses.fields(cls)]
         if isinstance(settings, dict):

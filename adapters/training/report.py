@@ -15,7 +15,8 @@ from markupsafe import Markup
 from adapters.opponents.pool import OpponentPool
 from adapters.ratings import Ratings
 from adapters.training.recipe import Recipe
-from snake_pz.files import replacing
+from snake_pz.escaping import printable
+from snake_pz.files import write_text
 from snake_pz.replay import Replay
 from snake_pz.replay.page import render
 
@@ -40,7 +41,7 @@ def write_report(run: Path) -> Path:
     page = render(
         "adapters.training",
         "report.html.j2",
-        title=f"Training run {run.resolve().name}",
+        title=f"Training run {printable(run.resolve().name)}",
         steps=f"{measured[-1]['steps'] if measured else 0:,}",
         recipe=recipe,
         measured=_measured(measured, chance),
@@ -51,8 +52,7 @@ def write_report(run: Path) -> Path:
         settings=[(name, json.dumps(value)) for name, value in asdict(recipe).items()],
     )
     path = run / "report.html"
-    with replacing(path) as temporary:
-        temporary.write_text(page, encoding="utf-8")
+    write_text(path, page)
     return path
 
 
@@ -70,7 +70,7 @@ def _progress(path: Path) -> list[dict[str, float]]:
     """The rows of a progress.csv, without what is empty."""
     if not path.exists():
         return []
-    with path.open(newline="") as file:
+    with path.open(newline="", encoding="utf-8") as file:
         return [{name: float(value) for name, value in row.items() if value} for row in csv.DictReader(file)]
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from snake_pz.core.state import SnakeState, body_cells
 from snake_pz.drawing import picture, sprites
+from snake_pz.escaping import printable
 from snake_pz.rules import Rules
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def ansi(state: SnakeState, rules: Rules, *, names: Sequence[str] | None = None)
     r"""One game as plain text: two characters a cell and a line for each snake.
 
     Heads are capital letters followed by their heading (`^ > v <`), bodies small letters, food `*`, free cells `.`; `~` behind
-    any of them is a hazard. The border is `#` where it is a wall, `:` where the board wraps around.
+    any of them is a hazard. The border is `#` where it is a wall, `:` where the board wraps around. Names are made printable.
 
     Args:
         state: one game, E = 1.
@@ -71,7 +72,7 @@ def ansi(state: SnakeState, rules: Rules, *, names: Sequence[str] | None = None)
     Raises:
         ValueError: not one game, or not one name per snake.
     """
-    names = _names(state, rules, names)
+    names = [printable(name) for name in _names(state, rules, names)]
     first = np.where(state.food[0] > 0, "*", ".").astype("<U1")
     second = np.where(state.hazard[0] > 0, "~", " ").astype("<U1")
     lines = []
@@ -129,7 +130,7 @@ def open_window(rules: Rules, title: str, scale: float = 1.0) -> pygame.Surface:
         raise NoDisplayError(
             f"cannot open a window, there is no display ({error}); SDL_VIDEODRIVER=dummy runs without seeing anything"
         ) from None
-    pygame.display.set_caption(title)
+    pygame.display.set_caption(printable(title))
     pygame.display.set_icon(sprites.sprite(sprites.head(0, 1), 32, 32))
     return screen
 

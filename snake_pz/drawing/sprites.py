@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from snake_pz.escaping import printable
+
 if TYPE_CHECKING:
     import pygame
 
@@ -73,12 +75,12 @@ def sprite(shapes: tuple[Shape, ...], unit: int, side: int) -> pygame.Surface:
 
 @lru_cache(maxsize=4096)
 def text_line(text: str, size: int, colour: Colour, room: int) -> pygame.Surface:
-    """A line of text at most `room` pixels wide, cut with dots where it is longer."""
+    """A line of text, made printable, at most `room` pixels wide, cut with dots where it is longer."""
     import pygame
 
     pygame.font.init()
     font = pygame.font.Font(None, size)  # made anew each time: a font kept would not survive a pygame.quit() by others
-    shown = text
+    shown = text = printable(text[:1000])
     while text and font.size(shown)[0] > room:
         text = text[:-1]
         shown = text + "..."

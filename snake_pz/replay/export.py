@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_pz.drawing import picture, render
-from snake_pz.files import replacing
+from snake_pz.files import replacing, write_text
 from snake_pz.replay import Replay
 
 if TYPE_CHECKING:
@@ -39,8 +39,7 @@ def texts(replay: Replay) -> Iterator[str]:
 
 def write_html(replay: Replay, path: str | Path) -> None:
     """Write the page that plays it; the file appears whole or not at all."""
-    with replacing(Path(path)) as temporary:
-        temporary.write_text(replay.html(), encoding="utf-8")
+    write_text(Path(path), replay.html())
 
 
 def write_gif(replay: Replay, path: str | Path, fps: float = 8) -> None:

@@ -16,6 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from snake_pz.core.state import SnakeState, body_cells
 from snake_pz.drawing import picture, sprites
+from snake_pz.escaping import printable
 from snake_pz.rules import Rules
 
 
@@ -28,7 +29,10 @@ def page(states: Iterable[SnakeState], rules: Rules, names: Sequence[str]) -> st
         names: of the players, by snake.
     """
     return render(
-        "snake_pz.replay", "page.html.j2", title=f"snake-pz: {', '.join(names)}", game=game_data(states, rules, names)
+        "snake_pz.replay",
+        "page.html.j2",
+        title=f"snake-pz: {', '.join(map(printable, names))}",
+        game=game_data(states, rules, names),
     )
 
 

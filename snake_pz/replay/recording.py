@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from snake_pz.core.engine import SnakeEngine
 from snake_pz.core.state import SnakeState, body_cells
-from snake_pz.files import replacing
+from snake_pz.files import write_text
 from snake_pz.replay.page import frame, page
 from snake_pz.rules import Rules
 
@@ -134,8 +134,7 @@ class Replay:
         }
         lines: list[Any] = [header, *([letters, digest[:4]] for letters, digest in zip(self.actions, self.hashes, strict=True))]
         lines.append({"turns": len(self.actions), "hash": self.hashes[-1] if self.hashes else ""})
-        with replacing(Path(path)) as temporary:
-            temporary.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines), encoding="utf-8")
+        write_text(Path(path), "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
 
     @classmethod
     def load(cls, path: str | Path) -> Replay:

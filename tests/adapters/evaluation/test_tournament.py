@@ -198,6 +198,22 @@ def test_names_with_brackets_are_shown_as_they_are() -> None:
     assert "b [/x]" in text
 
 
+STRANGE = ["=HYPERLINK(1)", "\x1b]0;owned\x07", r"$\frac$ {killer} %s"]
+
+
+def test_names_may_hold_anything(tmp_path: Path) -> None:
+    standings = Standings(STRANGE, STRANGE, by_hand_played())
+    assert "\x1b" not in str(standings)
+    assert r"\x1b]0;owned\x07" in str(standings)
+    standings.write_csv(tmp_path / "standings.csv")
+    with (tmp_path / "standings.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["name"] for row in rows} == {"'=HYPERLINK(1)", *STRANGE[1:]}
+    assert {row["player"] for row in rows} == {"'=HYPERLINK(1)", *STRANGE[1:]}
+    assert not any(cell.startswith("=") for row in rows for cell in row.values())
+    standings.plot(tmp_path / "plot.png")  # $ and % begin no formula
+
+
 def test_standings_print_as_their_table() -> None:
     text = str(by_hand())
     assert "3 games" in text

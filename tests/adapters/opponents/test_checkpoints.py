@@ -198,6 +198,33 @@ def test_a_file_is_read_once_and_again_when_it_changes(tmp_path, monkeypatch):
     assert not (act(first) == 2).all()
 
 
+@pytest.mark.parametrize("way", ["a new file", "into the same file"])
+def test_another_file_of_equal_size_and_time_is_read(tmp_path, way):
+    path, other = tmp_path / "model.zip", tmp_path / "other.zip"
+    model = MODELS["ppo"]()
+    model.save(path)
+    held = PolicyOpponent(path, device="cpu")
+    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(other, "w", zipfile.ZIP_STORED) as changed:
+        state = {**torch.load(archive.open("policy.pth")), "action_net.bias": torch.tensor([0.0, 0.0, 50.0, 0.0])}
+        for name in archive.namelist():
+            with changed.open(name, "w") as file:
+                torch.save(state, file) if name == "policy.pth" else file.write(archive.read(name))
+    before = path.stat()
+    with other.open("ab") as file:  # a comment of an archive may follow it
+        file.truncate(max(other.stat().st_size, before.st_size))
+    if other.stat().st_size > before.st_size:
+        pytest.fail("the two differ in size")
+    os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
+    if way == "a new file":
+        os.replace(other, path)
+    else:
+        path.write_bytes(other.read_bytes())
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    assert held.policy is not PolicyOpponent(path, device="cpu").policy
+    assert (act(PolicyOpponent(path, device="cpu")) == 2).all()
+
+
 def test_a_policy_is_in_memory_as_long_as_an_opponent_plays_it(trained):
     path = trained("ppo")[1]
     first, second = (PolicyOpponent(path, deterministic=True, device="cpu") for _ in range(2))

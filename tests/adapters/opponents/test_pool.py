@@ -27,6 +27,7 @@ from adapters.opponents.pool_files import is_pool
 from adapters.opponents.pool_source import PoolSource
 from adapters.opponents.protocol import Source
 from adapters.ratings import Rating
+from snake_pz.files import LOCK
 from tests.support.array_games import OBSERVATIONS, Games, Scribe
 from tests.support.scripted_env import SCRIPTS, ScriptedEnv
 from tests.support.toys import VECTOR, WORLD, Toy, act, observe, resolve_seats
@@ -41,7 +42,7 @@ def checkpoint(tmp_path_factory):
 
 
 def files(folder):
-    return sorted(path.name for path in folder.iterdir())
+    return sorted(path.name for path in folder.iterdir() if path.name != LOCK)
 
 
 # ---------------------------------------------------------------- the folder
@@ -177,6 +178,19 @@ def test_a_manifest_of_anything_else_is_refused(tmp_path, content):
         ({"step": 1, "rating": {"mu": "x", "sigma": 1}}, {}, "mu 'x'"),
         ({"step": 1, "rating": []}, {}, ""),
         ({"step": 1, "name": 5}, {}, r"member \{'name': 5"),
+        ({"step": 1, "name": "../a"}, {}, r"member \{'name': '../a'"),
+        ({"step": 1, "name": "\x1b]0;"}, {}, r"member \{'name': '\\x1b"),
+        ({"step": -1}, {}, "step -1 of member 'a'"),
+        ({"step": 2**63}, {}, "step 9223372036854775808"),
+        ({"step": 1, "games": -2.0}, {}, "games -2.0"),
+        ({"step": 1, "games": 10**400}, {}, "int too large"),
+        ({"step": 1, "games": 1.0, "score": 2.0}, {}, "score 2.0"),
+        ({"step": 1, "rating": {"mu": 25.0, "sigma": -1.0}}, {}, "sigma -1.0"),
+        ({"step": 1, "file": "snapshot_1.zip"}, {}, "sha256 None of member 'a'"),
+        ({"step": 1, "file": "snapshot_1.zip", "sha256": "no hash"}, {}, "sha256 'no hash'"),
+        ({"step": 1, "file": "../snapshot_1.zip", "sha256": "0" * 64}, {}, r"file '../snapshot_1.zip'"),
+        ({"step": 1, "file": "notes.txt", "sha256": "0" * 64}, {}, r"file 'notes.txt'"),
+        ({"step": 1, "file": "snapshot_1.zip", "sha256": "0" * 64, "statistics_sha256": 3}, {}, "statistics_sha256 3"),
         ({"step": 1}, [], r"learner \[\]"),
         ({"step": 1}, "x", "learner 'x'"),
     ],
@@ -186,6 +200,29 @@ def test_a_manifest_with_what_is_no_number_is_refused(tmp_path, entry, learner, 
     (tmp_path / "manifest.json").write_text(json.dumps(content))
     with pytest.raises(ValueError, match=rf"manifest\.json is no manifest of an opponent pool \({words}"):
         OpponentPool(tmp_path)
+
+
+SNAPSHOT = {"step": 1, "file": "snapshot_1.zip", "sha256": "0" * 64}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ('{"version": 2, "learner": {}, "members": ' + "[" * 10**5, "recursion"),
+        ('{"version": 2, "learner": {}, "members": [{"name": "a", "step": 0}, {"name": "A", "step": 0}]}', "2 .* name 'a'"),
+        (
+            json.dumps({"version": 2, "learner": {}, "members": [{"name": name, **SNAPSHOT} for name in ("a", "b")]}),
+            "2 .* file 'snapshot_1.zip'",
+        ),
+    ],
+    ids=["nested", "one name", "one file"],
+)
+def test_a_manifest_that_would_lose_files_is_refused_and_nothing_deleted(tmp_path, content, words):
+    (tmp_path / "manifest.json").write_text(content)
+    (tmp_path / "snapshot_1.zip").write_bytes(b"kept")
+    with pytest.raises(ValueError, match=rf"(?s)no manifest of an opponent pool \(.*{words}"):
+        OpponentPool(tmp_path)
+    assert files(tmp_path) == ["manifest.json", "snapshot_1.zip"]
 
 
 def test_thinning_keeps_the_first_and_the_latest_and_spreads_the_rest(checkpoint, tmp_path):
@@ -278,7 +315,6 @@ def test_while_one_writes_nobody_else_does(checkpoint, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="which has no such lock")
 def test_a_pool_prints_as_its_folder(tmp_path):
     pool = OpponentPool(tmp_path / "pool")
     pool.add_bot("greedy")
@@ -433,6 +469,7 @@ def test_leftovers_of_a_crash_are_ignored_and_removed_by_the_next_add(checkpoint
     leftovers = [
         "snapshot_2.zip", "snapshot_2_vecnormalize.pkl", "snapshot_3_best.zip", ".snapshot_4.1234.zip",
         ".snapshot_4_vecnormalize.1234.pkl", ".manifest.77.json", "snapshot_1_vecnormalize.pkl",
+        ".snapshot_4.0123456789abcdef.part.zip", ".manifest.fedcba9876543210.part.json",
     ]  # fmt: skip
     own = ["notes.txt", "champion.zip", "snapshot_of_my_dog.zip", ".hidden.zip", "snapshot_9.txt"]
     for name in [*leftovers, *own]:

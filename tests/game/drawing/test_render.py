@@ -385,6 +385,23 @@ def test_ansi():
     )
 
 
+NAMES = ["\x1b]0;owned\x07", "two\nlines\0\ud800"]
+
+
+def test_names_give_a_terminal_no_orders():
+    lines = render.ansi(position(), RULES, names=NAMES).splitlines()
+    assert r"A \x1b]0;owned\x07  " in lines[-2]
+    assert r"B two\nlines\x00\ud800  " in lines[-1]
+
+
+def test_names_may_be_drawn_whatever_they_hold():
+    shown = render.rgb_array(position(), RULES, names=NAMES)
+    assert (shown == render.rgb_array(position(), RULES, names=[r"\x1b]0;owned\x07", r"two\nlines\x00\ud800"])).all()
+    window = render.Window(fps=0, title=NAMES[1])
+    window.show(position(), RULES, names=NAMES)
+    window.close()
+
+
 def test_ansi_of_a_snake_that_has_not_moved_heads_up():
     rules = Rules.battlesnake(num_snakes=2)
     engine = SnakeEngine(rules, seed=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import pickle
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from snake_pz import Rules, SnakeEngine, snake_v0
 from snake_pz.replay import Recorder, Replay
+from snake_pz.replay.export import write_gif, write_html
 from tests.support.recorded_games import read_games
 
 PRESETS = {
@@ -182,6 +184,18 @@ def test_a_replay_shows_the_game_that_was_played(rules: Rules, tmp_path: Path) -
         shown += read_games(engine)
     assert shown == games
     assert list(tmp_path.rglob(".*")) == []
+
+
+def test_names_may_hold_anything(tmp_path: Path) -> None:
+    replay, _ = _recorded(PRESETS["classic"])
+    names = ("\x1b]0;owned\x07", "</script>{killer}", "\ud800", "蛇")
+    replay = dataclasses.replace(replay, names=names)
+    replay.save(tmp_path / "game.jsonl")
+    assert Replay.load(tmp_path / "game.jsonl").names == names
+    write_html(replay, tmp_path / "game.html")
+    write_gif(replay, tmp_path / "game.gif")
+    page = (tmp_path / "game.html").read_text(encoding="utf-8")
+    assert r"snake-pz: \x1b]0;owned\x07, &lt;/script&gt;{killer}, \ud800, 蛇" in page
 
 
 def test_a_game_of_a_batch_can_be_recorded(tmp_path: Path) -> None:
