@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from snake_pz.core.kernel import int64, kernel
 from snake_pz.core.observations import BOARD_PLANES, TTL_STEP
 from snake_pz.core.randomness import below, draw, turn_key
 from snake_pz.core.rule_codes import rule_codes
@@ -82,16 +82,19 @@ _LADDER_CELLS = 1000
 
 # Kernels work on planes (B, 7, cells): the rows of a batch one after another, scratch arrays made once a batch. b is the row.
 
+Planes = NDArray[np.uint8]
+Cells = NDArray[np.int64]
 
-@njit(cache=True, nogil=True)
-def _random(planes: Any, board: Any, rows: Any, seed: Any, call: Any, out: Any) -> None:
+
+@kernel
+def _random(planes: Planes, board: BoardCodes, rows: NDArray[np.intp], seed: np.uint64, call: int, out: Cells) -> None:
     key = turn_key(seed, call)
     for b in range(planes.shape[0]):
         out[b] = below(draw(key, rows[b]), 4)
 
 
-@njit(cache=True, nogil=True)
-def _greedy(planes: Any, board: Any, rows: Any, seed: Any, call: Any, out: Any) -> None:
+@kernel
+def _greedy(planes: Planes, board: BoardCodes, rows: NDArray[np.intp], seed: np.uint64, call: int, out: Cells) -> None:
     key = turn_key(seed, call)
     cells = planes.shape[2]
     foods, heads = np.empty(cells, np.int64), np.empty(cells, np.int64)
@@ -110,8 +113,8 @@ def _greedy(planes: Any, board: Any, rows: Any, seed: Any, call: Any, out: Any) 
         out[b] = _best(scores, draw(key, rows[b]))
 
 
-@njit(cache=True, nogil=True)
-def _survivor(planes: Any, board: Any, rows: Any, seed: Any, call: Any, out: Any) -> None:
+@kernel
+def _survivor(planes: Planes, board: BoardCodes, rows: NDArray[np.intp], seed: np.uint64, call: int, out: Cells) -> None:
     key = turn_key(seed, call)
     cells = planes.shape[2]
     foods, heads = np.empty(cells, np.int64), np.empty(cells, np.int64)
@@ -125,7 +128,7 @@ def _survivor(planes: Any, board: Any, rows: Any, seed: Any, call: Any, out: Any
             scores[direction] = -_VERDICT_COST[verdicts[direction]]
             if verdicts[direction] == _DEADLY:
                 continue
-            cell = np.int64(board.neighbours[head, direction])
+            cell = int64(board.neighbours[head, direction])
             space, way = _flood(planes, b, board.neighbours, cell, length + 1, arrival, queue)
             scores[direction] += space - _SHUT_IN if space <= length else -way
             if _meets_shorter(planes, b, board, cell):
@@ -135,8 +138,8 @@ def _survivor(planes: Any, board: Any, rows: Any, seed: Any, call: Any, out: Any
         out[b] = _best(scores, draw(key, rows[b]))
 
 
-@njit(cache=True, nogil=True)
-def _territorial(planes: Any, board: Any, rows: Any, seed: Any, call: Any, out: Any) -> None:
+@kernel
+def _territorial(planes: Planes, board: BoardCodes, rows: NDArray[np.intp], seed: np.uint64, call: int, out: Cells) -> None:
     key = turn_key(seed, call)
     cells = planes.shape[2]
     ladder = max(1.0, cells / _LADDER_CELLS)
@@ -153,7 +156,7 @@ def _territorial(planes: Any, board: Any, rows: Any, seed: Any, call: Any, out: 
             scores[direction] = -_VERDICT_COST[verdicts[direction]] * ladder
             if verdicts[direction] == _DEADLY:
                 continue
-            cell = np.int64(board.neighbours[head, direction])
+            cell = int64(board.neighbours[head, direction])
             space, way = _flood(planes, b, board.neighbours, cell, length + 1, arrival, queue)
             if space <= length:
                 scores[direction] += space - _SHUT_IN * ladder
@@ -168,8 +171,8 @@ def _territorial(planes: Any, board: Any, rows: Any, seed: Any, call: Any, out: 
         out[b] = _best(scores, draw(key, rows[b]))
 
 
-@njit(cache=True, nogil=True)
-def _appetite(planes: Any, b: Any, heads: Any) -> Any:
+@kernel
+def _appetite(planes: Planes, b: int, heads: Cells) -> float:
     """What `territorial` gives for a step less to food."""
     appetite = _APPETITE * _LEADER_EATS
     for head in heads:
@@ -179,8 +182,8 @@ def _appetite(planes: Any, b: Any, heads: Any) -> Any:
     return appetite * _HUNGRY_EATS if planes[b, _CLOCK, 0] < _HUNGRY_BELOW else appetite
 
 
-@njit(cache=True, nogil=True)
-def _best(scores: Any, bits: Any) -> Any:
+@kernel
+def _best(scores: NDArray[np.float64], bits: np.uint64) -> int:
     """The direction of the highest score; among equal ones each equally likely."""
     best, ties = scores.max(), 0
     for direction in range(4):
@@ -194,8 +197,8 @@ def _best(scores: Any, bits: Any) -> Any:
     return 0
 
 
-@njit(cache=True, nogil=True)
-def _look(planes: Any, b: Any, foods: Any, heads: Any) -> Any:
+@kernel
+def _look(planes: Planes, b: int, foods: Cells, heads: Cells) -> tuple[int, int, int]:
     """Write the cells of food and of the other heads.
 
     Returns:
@@ -214,11 +217,11 @@ def _look(planes: Any, b: Any, foods: Any, heads: Any) -> Any:
     return head, num_foods, num_heads
 
 
-@njit(cache=True, nogil=True)
-def _own_length(planes: Any, b: Any, head: Any) -> Any:
+@kernel
+def _own_length(planes: Planes, b: int, head: int) -> int:
     """Segments of the own body; where the head's level cannot say, the cells it covers."""
     if planes[b, _OWN, head] < _UNTOLD:
-        return np.int64(planes[b, _OWN, head]) // TTL_STEP
+        return int64(planes[b, _OWN, head]) // TTL_STEP
     length = 0
     for cell in range(planes.shape[2]):
         if planes[b, _OWN, cell] > 0:
@@ -226,20 +229,20 @@ def _own_length(planes: Any, b: Any, head: Any) -> Any:
     return length
 
 
-@njit(cache=True, nogil=True)
-def _taken(planes: Any, b: Any, cell: Any) -> Any:
+@kernel
+def _taken(planes: Planes, b: int, cell: int) -> int:
     """Level of the body on a cell, whosever it is: TTL_STEP for each turn until it is free."""
-    return np.int64(max(planes[b, _OWN, cell], planes[b, _OTHERS, cell]))
+    return int64(max(planes[b, _OWN, cell], planes[b, _OTHERS, cell]))
 
 
-@njit(cache=True, nogil=True)
-def _damage(planes: Any, b: Any, board: Any, cell: Any) -> Any:
+@kernel
+def _damage(planes: Planes, b: int, board: BoardCodes, cell: int) -> int:
     """Health that the hazards on a cell take."""
-    return board.hazard_damage * (np.int64(planes[b, _OBSTACLES, cell]) // _HAZARD_STEP)
+    return board.hazard_damage * (int64(planes[b, _OBSTACLES, cell]) // _HAZARD_STEP)
 
 
-@njit(cache=True, nogil=True)
-def _distance(board: Any, a: Any, b: Any) -> Any:
+@kernel
+def _distance(board: BoardCodes, a: int, b: int) -> int:
     """Steps between two cells of an empty board."""
     dx, dy = abs(a % board.row - b % board.row), abs(a // board.row - b // board.row)
     if board.wrap:
@@ -247,17 +250,17 @@ def _distance(board: Any, a: Any, b: Any) -> Any:
     return dx + dy
 
 
-@njit(cache=True, nogil=True)
-def _judge(planes: Any, b: Any, board: Any, head: Any, heads: Any, verdicts: Any) -> None:
+@kernel
+def _judge(planes: Planes, b: int, board: BoardCodes, head: int, heads: Cells, verdicts: Cells) -> None:
     """Write the verdict on each direction; all are deadly for a snake that has left the board."""
     if head < 0:
         verdicts[:] = _DEADLY
         return
     starves = board.hunger > 0 or board.hazard_damage != 0
     # The least health that shows as this level; it is exact up to 255 units.
-    health = -(-np.int64(planes[b, _CLOCK, head]) * board.max_health // 255)
+    health = -(-int64(planes[b, _CLOCK, head]) * board.max_health // 255)
     for direction in range(4):
-        cell = np.int64(board.neighbours[head, direction])
+        cell = int64(board.neighbours[head, direction])
         if cell < 0 or _taken(planes, b, cell) > TTL_STEP:
             verdicts[direction] = _DEADLY
         elif not board.may_reverse and planes[b, _OWN, head] == 2 * TTL_STEP and planes[b, _OWN, cell] > 0:
@@ -270,8 +273,8 @@ def _judge(planes: Any, b: Any, board: Any, head: Any, heads: Any, verdicts: Any
             verdicts[direction] = _SAFE
 
 
-@njit(cache=True, nogil=True)
-def _loses_head_on(planes: Any, b: Any, board: Any, cell: Any) -> Any:
+@kernel
+def _loses_head_on(planes: Planes, b: int, board: BoardCodes, cell: int) -> bool:
     """Whether a snake that we would not survive may come to the cell next."""
     for direction in range(4):
         near = board.neighbours[cell, direction]
@@ -281,8 +284,8 @@ def _loses_head_on(planes: Any, b: Any, board: Any, cell: Any) -> Any:
     return False
 
 
-@njit(cache=True, nogil=True)
-def _meets_shorter(planes: Any, b: Any, board: Any, cell: Any) -> Any:
+@kernel
+def _meets_shorter(planes: Planes, b: int, board: BoardCodes, cell: int) -> bool:
     """Whether a snake that would not survive us may come to the cell next."""
     if not board.longest_survives:
         return False
@@ -293,8 +296,8 @@ def _meets_shorter(planes: Any, b: Any, board: Any, cell: Any) -> Any:
     return False
 
 
-@njit(cache=True, nogil=True)
-def _tail_may_stay(planes: Any, b: Any, board: Any, cell: Any, heads: Any) -> Any:
+@kernel
+def _tail_may_stay(planes: Planes, b: int, board: BoardCodes, cell: int, heads: Cells) -> bool:
     """Whether the cell is the tail of another snake that may eat next and then keeps it there.
 
     Whose tail it is the planes do not say: any head that is near enough for its length may be at the other end.
@@ -302,7 +305,7 @@ def _tail_may_stay(planes: Any, b: Any, board: Any, cell: Any, heads: Any) -> An
     if not board.tails_may_stay or planes[b, _OTHERS, cell] == 0:
         return False
     for head in heads:
-        level = np.int64(planes[b, _OTHERS, head])
+        level = int64(planes[b, _OTHERS, head])
         if level < _UNTOLD and _distance(board, cell, head) > level // TTL_STEP - 1:
             continue
         for direction in range(4):
@@ -312,8 +315,10 @@ def _tail_may_stay(planes: Any, b: Any, board: Any, cell: Any, heads: Any) -> An
     return False
 
 
-@njit(cache=True, nogil=True)
-def _flood(planes: Any, b: Any, neighbours: Any, start: Any, enough: Any, arrival: Any, queue: Any) -> Any:
+@kernel
+def _flood(
+    planes: Planes, b: int, neighbours: NDArray[np.int16], start: int, enough: int, arrival: Cells, queue: Cells
+) -> tuple[int, int]:
     """Walk everywhere from a cell that is reached on the next turn, onto bodies as soon as they have left.
 
     Args:
@@ -340,7 +345,7 @@ def _flood(planes: Any, b: Any, neighbours: Any, start: Any, enough: Any, arriva
         if way == cells and planes[b, _FOOD, cell] > 0:
             way = arrival[cell]
         for direction in range(4):
-            near = np.int64(neighbours[cell, direction])
+            near = int64(neighbours[cell, direction])
             if near < 0 or arrival[near] > 0:
                 continue
             taken = _taken(planes, b, near)
@@ -351,8 +356,18 @@ def _flood(planes: Any, b: Any, neighbours: Any, start: Any, enough: Any, arriva
     return last, way
 
 
-@njit(cache=True, nogil=True)
-def _claim(planes: Any, b: Any, neighbours: Any, head: Any, start: Any, heads: Any, arrival: Any, queue: Any, ours: Any) -> Any:
+@kernel
+def _claim(
+    planes: Planes,
+    b: int,
+    neighbours: NDArray[np.int16],
+    head: int,
+    start: int,
+    heads: Cells,
+    arrival: Cells,
+    queue: Cells,
+    ours: NDArray[np.bool_],
+) -> tuple[int, int]:
     """Walk everywhere from all heads at once, we by way of one cell; a cell belongs to whose head is there first.
 
     Of those who come at the same time it is the first who is as long as we are or longer, then we, then the shorter.
@@ -390,7 +405,7 @@ def _claim(planes: Any, b: Any, neighbours: Any, head: Any, start: Any, heads: A
             if way == 0 and planes[b, _FOOD, cell] > 0:
                 way = arrival[cell]
         for direction in range(4):
-            near = np.int64(neighbours[cell, direction])
+            near = int64(neighbours[cell, direction])
             if near < 0 or arrival[near] >= 0 or (cell == head and near != start):
                 continue
             taken = _taken(planes, b, near)

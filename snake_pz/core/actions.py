@@ -6,10 +6,11 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from snake_pz.core.rule_codes import AT_ONCE, DIES, HEALTH, SAME_TURN, SEGMENT, STRAIGHT
+from snake_pz.core.kernel import int64, kernel
+from snake_pz.core.rule_codes import Growth, Hunger, OwnBody, Reverse, RuleCodes
+from snake_pz.core.state import SnakeState
 
 ACTIONS = ("absolute", "relative")
 
@@ -36,8 +37,8 @@ def to_absolute(actions: NDArray[Any], headings: NDArray[np.int8]) -> NDArray[An
     return absolute
 
 
-@njit(cache=True, nogil=True)
-def _leaving(s: Any, r: Any, shortened: Any, e: Any, i: Any, cell: Any) -> Any:
+@kernel
+def _leaving(s: SnakeState, r: RuleCodes, shortened: bool, e: int, i: int, cell: int) -> int:
     """How many segments of all snakes leave the cell before the head of snake i is judged there, if nobody eats."""
     alive, body, heads, length = s.alive, s.body, s.head, s.length
     ring_mask = body.shape[2] - 1
@@ -46,15 +47,15 @@ def _leaving(s: Any, r: Any, shortened: Any, e: Any, i: Any, cell: Any) -> Any:
         if not alive[e, j]:
             continue
         last = 1
-        if j != i or r.own_body != AT_ONCE:
+        if j != i or r.own_body != OwnBody.AT_ONCE:
             last += shortened + (max(length[e, j] - r.max_length, 0) if r.max_length > 0 else 0)
         for k in range(max(length[e, j] - last, 0), length[e, j]):
             leaving += body[e, j, (heads[e, j] - k) & ring_mask] == cell
     return leaving
 
 
-@njit(cache=True, nogil=True)
-def write_masks(s: Any, r: Any, relative: Any, rows: Any, out: Any) -> None:
+@kernel
+def write_masks(s: SnakeState, r: RuleCodes, relative: bool, rows: NDArray[np.intp], out: NDArray[np.int8]) -> None:
     """Which moves do not surely kill: into the wall, a segment that cannot leave, hunger or hazards, a reversal that dies.
 
     A move is judged as it would be executed, a reversal that goes straight as straight, and on the board as it lies: the bodies
@@ -70,7 +71,7 @@ def write_masks(s: Any, r: Any, relative: Any, rows: Any, out: Any) -> None:
     """
     ring_mask = s.body.shape[2] - 1
     for e in rows:
-        shortened = r.hunger == SEGMENT and (s.turn[e] + 1) % r.hunger_every == 0
+        shortened = r.hunger == Hunger.SEGMENT and (s.turn[e] + 1) % r.hunger_every == 0
         more_leave = shortened or r.max_length > 0
         for i in range(s.alive.shape[1]):
             some = False
@@ -78,14 +79,14 @@ def write_masks(s: Any, r: Any, relative: Any, rows: Any, out: Any) -> None:
                 out[e, i, action] = 1
                 if not s.alive[e, i] or s.over[e]:
                     continue
-                heading = np.int64(s.heading[e, i])
+                heading = int64(s.heading[e, i])
                 if heading < 0:
-                    heading = np.int64(0)
+                    heading = 0
                 direction = (heading + action - 1) % 4 if relative else action
                 if s.heading[e, i] >= 0 and direction == (heading + 2) % 4:
-                    if r.reverse == STRAIGHT:
+                    if r.reverse == Reverse.STRAIGHT:
                         direction = heading
-                    elif r.reverse == DIES:
+                    elif r.reverse == Reverse.DIES:
                         out[e, i, action] = 0
                         continue
                 cell = r.neighbours[s.body[e, i, s.head[e, i]], direction]
@@ -100,10 +101,10 @@ def write_masks(s: Any, r: Any, relative: Any, rows: Any, out: Any) -> None:
                         if s.alive[e, j] and s.body[e, j, (s.head[e, j] - s.length[e, j] + 1) & ring_mask] == cell:
                             leaving += 1
                 food = s.food[e, cell] > 0
-                health = s.health[e, i] - (1 if r.hunger == HEALTH else 0) - r.hazard_damage * s.hazard[e, cell]
+                health = s.health[e, i] - (1 if r.hunger == Hunger.HEALTH else 0) - r.hazard_damage * s.hazard[e, cell]
                 starves = health <= 0 and not food and r.uses_health
                 if shortened:
-                    long = s.length[e, i] + (food and r.growth == SAME_TURN)
+                    long = s.length[e, i] + (food and r.growth == Growth.SAME_TURN)
                     starves = starves or long == 1 or r.max_length == 1
                 if s.occupancy[e, cell] > leaving or starves:
                     out[e, i, action] = 0

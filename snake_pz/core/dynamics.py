@@ -9,37 +9,30 @@ than the work itself.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
+from numpy.typing import NDArray
 
+from snake_pz.core.kernel import int64, kernel
 from snake_pz.core.rule_codes import (
-    ALL_DIE,
-    AT_ONCE,
-    BY_LENGTH,
-    COLLIDED,
-    DIES,
-    DOWN,
-    EVERY_TURN,
-    FIRST_EATS,
-    HEALTH,
-    LOWEST_INDEX,
-    NO_HUNGER,
-    NONE,
-    ONE_ALWAYS,
-    RIGHT,
-    SAME_TURN,
-    SEGMENT,
-    STRAIGHT,
-    UP,
+    ContestedFood,
+    DyingBlock,
+    EndsWith,
+    Growth,
+    HeadToHead,
+    Hunger,
+    InvalidMove,
+    OwnBody,
+    Reverse,
+    RuleCodes,
+    TiedDeaths,
+    TiedKiller,
 )
-from snake_pz.core.state import ALIVE, BODY, HAZARD, HEAD, INVALID, OFF_BOARD, REVERSE, SELF, STARVATION, WALL
+from snake_pz.core.state import OFF_BOARD, Cause, Direction, SnakeState
 from snake_pz.core.upkeep import double_tail, grow, shrink, spawn_food
 
 
-@njit(cache=True, nogil=True)
-def _begin(s: Any) -> None:
+@kernel
+def _begin(s: SnakeState) -> None:
     """Forget the events of the last turn, and ranks that a limit gave to the living; count this one."""
     for e in range(s.over.shape[0]):
         for i in range(s.alive.shape[1]):
@@ -53,22 +46,26 @@ def _begin(s: Any) -> None:
             s.turn[e] += 1
 
 
-@njit(cache=True, nogil=True)
-def _straight_on(neighbours: Any, body: Any, heads: Any, length: Any, e: Any, i: Any) -> Any:
+@kernel
+def _straight_on(
+    neighbours: NDArray[np.int16], body: NDArray[np.int16], heads: NDArray[np.int32], length: NDArray[np.int32], e: int, i: int
+) -> int:
     """The direction from the second segment through the head; up where these coincide or there is but one."""
-    found = UP
+    found = int64(Direction.UP)
     if length[e, i] >= 2:
         head, neck = body[e, i, heads[e, i]], body[e, i, (heads[e, i] - 1) & (body.shape[2] - 1)]
         for direction in range(4):
             if neighbours[neck, direction] == head:
                 found = direction
-                if (head > neck) == (direction == RIGHT or direction == DOWN):  # across no seam; at two cells a side both fit
+                if (head > neck) == (
+                    direction == Direction.RIGHT or direction == Direction.DOWN
+                ):  # across no seam; at two cells a side both fit
                     break
     return found
 
 
-@njit(cache=True, nogil=True)
-def _in_body(body: Any, heads: Any, length: Any, e: Any, i: Any, cell: Any) -> Any:
+@kernel
+def _in_body(body: NDArray[np.int16], heads: NDArray[np.int32], length: NDArray[np.int32], e: int, i: int, cell: int) -> bool:
     """Whether a segment of snake i other than its head lies on the cell."""
     ring_mask = body.shape[2] - 1
     for k in range(1, length[e, i]):
@@ -77,16 +74,18 @@ def _in_body(body: Any, heads: Any, length: Any, e: Any, i: Any, cell: Any) -> A
     return False
 
 
-@njit(cache=True, nogil=True)
-def _drop_tail(body: Any, heads: Any, length: Any, occupancy: Any, e: Any, i: Any) -> None:
+@kernel
+def _drop_tail(
+    body: NDArray[np.int16], heads: NDArray[np.int32], length: NDArray[np.int32], occupancy: NDArray[np.uint8], e: int, i: int
+) -> None:
     cell = body[e, i, (heads[e, i] - length[e, i] + 1) & (body.shape[2] - 1)]
     if cell >= 0:
         occupancy[e, cell] -= 1
     length[e, i] -= 1
 
 
-@njit(cache=True, nogil=True)
-def _move(s: Any, r: Any, actions: Any) -> None:
+@kernel
+def _move(s: SnakeState, r: RuleCodes, actions: NDArray[np.int8]) -> None:
     """Every living snake's head goes one cell on; its tail leaves unless it grows on this very turn."""
     alive, heading, cause, body, heads, length = s.alive, s.heading, s.cause, s.body, s.head, s.length
     occupancy, food = s.occupancy, s.food
@@ -97,26 +96,26 @@ def _move(s: Any, r: Any, actions: Any) -> None:
         for i in range(alive.shape[1]):
             if not alive[e, i]:
                 continue
-            direction = np.int64(actions[e, i])
+            direction = int64(actions[e, i])
             if direction < 0 or direction > 3:
-                if r.invalid_move == DIES:
-                    cause[e, i] = INVALID
+                if r.invalid_move == InvalidMove.DIES:
+                    cause[e, i] = Cause.INVALID
                     continue
                 direction = _straight_on(r.neighbours, body, heads, length, e, i)
             if heading[e, i] >= 0 and direction == (heading[e, i] + 2) & 3:
-                if r.reverse == STRAIGHT:
-                    direction = np.int64(heading[e, i])
-                elif r.reverse == DIES:
-                    cause[e, i] = REVERSE
+                if r.reverse == Reverse.STRAIGHT:
+                    direction = int64(heading[e, i])
+                elif r.reverse == Reverse.DIES:
+                    cause[e, i] = Cause.REVERSE
                     continue
             cell = r.neighbours[body[e, i, heads[e, i]], direction]
             meal = cell >= 0 and food[e, cell] > 0
-            if meal and r.contested_food == FIRST_EATS:
+            if meal and r.contested_food == ContestedFood.LOWEST_INDEX:
                 for j in range(i):
                     if s.ate[e, j] and body[e, j, heads[e, j]] == cell:
                         meal = False
                 s.ate[e, i] = meal
-            grows = r.growth == SAME_TURN and meal and length[e, i] < ring_mask
+            grows = r.growth == Growth.SAME_TURN and meal and length[e, i] < ring_mask
             if not grows:
                 _drop_tail(body, heads, length, occupancy, e, i)
             heads[e, i] = (heads[e, i] + 1) & ring_mask
@@ -125,34 +124,34 @@ def _move(s: Any, r: Any, actions: Any) -> None:
             heading[e, i] = direction
             if cell >= 0:
                 occupancy[e, cell] += 1
-            if r.own_body == AT_ONCE and cell >= 0 and _in_body(body, heads, length, e, i, cell):
-                cause[e, i] = SELF
+            if r.own_body == OwnBody.AT_ONCE and cell >= 0 and _in_body(body, heads, length, e, i, cell):
+                cause[e, i] = Cause.SELF
                 s.killer[e, i] = i
             if r.max_length > 0:
                 while length[e, i] > r.max_length:
                     _drop_tail(body, heads, length, occupancy, e, i)
 
 
-@njit(cache=True, nogil=True)
-def _hunger(s: Any, r: Any) -> None:
+@kernel
+def _hunger(s: SnakeState, r: RuleCodes) -> None:
     """Every living snake loses a unit of health, or on some turns its tail; one that has nothing left starves."""
     for e in range(s.alive.shape[0]):
         if s.over[e]:
             continue
-        if r.hunger == HEALTH:
+        if r.hunger == Hunger.HEALTH:
             for i in range(s.alive.shape[1]):
                 if s.alive[e, i]:
                     s.health[e, i] -= 1
-        elif r.hunger == SEGMENT and s.turn[e] % r.hunger_every == 0:
+        elif r.hunger == Hunger.SEGMENT and s.turn[e] % r.hunger_every == 0:
             for i in range(s.alive.shape[1]):
-                if s.alive[e, i] and s.cause[e, i] == ALIVE:
+                if s.alive[e, i] and s.cause[e, i] == Cause.ALIVE:
                     _drop_tail(s.body, s.head, s.length, s.occupancy, e, i)
                     if s.length[e, i] == 0:
-                        s.cause[e, i] = STARVATION
+                        s.cause[e, i] = Cause.STARVATION
 
 
-@njit(cache=True, nogil=True)
-def _hazard(s: Any, r: Any) -> None:
+@kernel
+def _hazard(s: SnakeState, r: RuleCodes) -> None:
     """A head on a hazard costs health, once for each listing of the cell; food there protects."""
     alive, cause, body, heads, food, hazard = s.alive, s.cause, s.body, s.head, s.food, s.hazard
     for e in range(alive.shape[0]):
@@ -160,16 +159,16 @@ def _hazard(s: Any, r: Any) -> None:
             continue
         for i in range(alive.shape[1]):
             cell = body[e, i, heads[e, i]]
-            if not alive[e, i] or cause[e, i] != ALIVE or cell < 0 or hazard[e, cell] == 0 or food[e, cell] > 0:
+            if not alive[e, i] or cause[e, i] != Cause.ALIVE or cell < 0 or hazard[e, cell] == 0 or food[e, cell] > 0:
                 continue
             health = s.health[e, i] - r.hazard_damage * hazard[e, cell]
             s.health[e, i] = min(max(health, 0), r.max_health)
             if health <= 0:
-                cause[e, i] = HAZARD
+                cause[e, i] = Cause.HAZARD
 
 
-@njit(cache=True, nogil=True)
-def _eat(s: Any, r: Any) -> None:
+@kernel
+def _eat(s: SnakeState, r: RuleCodes) -> None:
     """Every head on food eats, or of several on one piece the one that took it as it moved; a starving snake is saved by it."""
     alive, cause, body, heads, food, ate = s.alive, s.cause, s.body, s.head, s.food, s.ate
     for e in range(alive.shape[0]):
@@ -179,7 +178,11 @@ def _eat(s: Any, r: Any) -> None:
         for i in range(alive.shape[1]):
             if ate[e, i]:
                 eaten = True
-            if not alive[e, i] or cause[e, i] != ALIVE or (r.contested_food == FIRST_EATS and not ate[e, i]):
+            if (
+                not alive[e, i]
+                or cause[e, i] != Cause.ALIVE
+                or (r.contested_food == ContestedFood.LOWEST_INDEX and not ate[e, i])
+            ):
                 continue
             cell = body[e, i, heads[e, i]]
             if cell < 0 or food[e, cell] == 0:
@@ -187,7 +190,7 @@ def _eat(s: Any, r: Any) -> None:
             eaten = True
             ate[e, i] = True
             s.health[e, i] = r.max_health
-            if r.growth != SAME_TURN:
+            if r.growth != Growth.SAME_TURN:
                 for _ in range(food[e, cell]):
                     double_tail(body, heads, s.length, s.occupancy, e, i)
         if eaten:
@@ -198,8 +201,10 @@ def _eat(s: Any, r: Any) -> None:
                     food[e, cell] = 0
 
 
-@njit(cache=True, nogil=True)
-def _leave_board(body: Any, heads: Any, length: Any, occupancy: Any, e: Any, i: Any) -> None:
+@kernel
+def _leave_board(
+    body: NDArray[np.int16], heads: NDArray[np.int32], length: NDArray[np.int32], occupancy: NDArray[np.uint8], e: int, i: int
+) -> None:
     """Take a body off the occupancy; the ring keeps it for the snake's last view."""
     ring_mask = body.shape[2] - 1
     for k in range(length[e, i]):
@@ -208,8 +213,8 @@ def _leave_board(body: Any, heads: Any, length: Any, occupancy: Any, e: Any, i: 
             occupancy[e, cell] -= 1
 
 
-@njit(cache=True, nogil=True)
-def _collide(s: Any, r: Any, e: Any, i: Any) -> None:
+@kernel
+def _collide(s: SnakeState, r: RuleCodes, e: int, i: int) -> None:
     """Judge the head of snake i on the moved board: the first that holds of own body, another's body, another's head.
 
     Responsible is the longest snake it meets so; of several equally long nobody, or the one with the lowest index.
@@ -217,34 +222,34 @@ def _collide(s: Any, r: Any, e: Any, i: Any) -> None:
     alive, cause, body, heads, length = s.alive, s.cause, s.body, s.head, s.length
     cell = body[e, i, heads[e, i]]
     if _in_body(body, heads, length, e, i, cell):
-        cause[e, i] = SELF
+        cause[e, i] = Cause.SELF
         s.killer[e, i] = i
         return
     body_length, body_killer, head_length, head_killer = 0, -1, 0, -1
     for j in range(alive.shape[1]):
-        if j == i or not alive[e, j] or (r.dying_block == COLLIDED and s.just_died[e, j]):
+        if j == i or not alive[e, j] or (r.dying_block == DyingBlock.COLLIDED and s.just_died[e, j]):
             continue
         long = length[e, j]
         if _in_body(body, heads, length, e, j, cell):
             if long > body_length:
                 body_length, body_killer = long, j
-            elif long == body_length and r.tied_killer != LOWEST_INDEX:
+            elif long == body_length and r.tied_killer != TiedKiller.LOWEST_INDEX:
                 body_killer = -1
-        elif body[e, j, heads[e, j]] == cell and (r.head_to_head == ALL_DIE or long >= length[e, i]):
+        elif body[e, j, heads[e, j]] == cell and (r.head_to_head == HeadToHead.ALL_DIE or long >= length[e, i]):
             if long > head_length:
                 head_length, head_killer = long, j
-            elif long == head_length and r.tied_killer != LOWEST_INDEX:
+            elif long == head_length and r.tied_killer != TiedKiller.LOWEST_INDEX:
                 head_killer = -1
     if body_length > 0:
-        cause[e, i] = BODY
+        cause[e, i] = Cause.BODY
         s.killer[e, i] = body_killer
     elif head_length > 0:
-        cause[e, i] = HEAD
+        cause[e, i] = Cause.HEAD
         s.killer[e, i] = head_killer
 
 
-@njit(cache=True, nogil=True)
-def _eliminate(s: Any, r: Any) -> None:
+@kernel
+def _eliminate(s: SnakeState, r: RuleCodes) -> None:
     """Judge who dies: first of health, at the wall or by its move, then of collisions; all on the same moved board."""
     alive, cause, body, heads, length, occupancy = s.alive, s.cause, s.body, s.head, s.length, s.occupancy
     snakes = alive.shape[1]
@@ -254,25 +259,25 @@ def _eliminate(s: Any, r: Any) -> None:
         for i in range(snakes):
             if not alive[e, i]:
                 continue
-            if cause[e, i] == ALIVE:
+            if cause[e, i] == Cause.ALIVE:
                 if r.uses_health and s.health[e, i] <= 0:
-                    cause[e, i] = STARVATION
+                    cause[e, i] = Cause.STARVATION
                 elif body[e, i, heads[e, i]] == OFF_BOARD:
-                    cause[e, i] = WALL
-            if cause[e, i] != ALIVE:
+                    cause[e, i] = Cause.WALL
+            if cause[e, i] != Cause.ALIVE:
                 s.just_died[e, i] = True
-                if r.dying_block == COLLIDED:
+                if r.dying_block == DyingBlock.COLLIDED:
                     _leave_board(body, heads, length, occupancy, e, i)
         for i in range(snakes):
-            if alive[e, i] and cause[e, i] == ALIVE and occupancy[e, body[e, i, heads[e, i]]] > 1:
+            if alive[e, i] and cause[e, i] == Cause.ALIVE and occupancy[e, body[e, i, heads[e, i]]] > 1:
                 _collide(s, r, e, i)
         survivors = 0
         for i in range(snakes):
-            if alive[e, i] and cause[e, i] == ALIVE:
+            if alive[e, i] and cause[e, i] == Cause.ALIVE:
                 survivors += 1
         for i in range(snakes):
-            if alive[e, i] and cause[e, i] != ALIVE:
-                if not (s.just_died[e, i] and r.dying_block == COLLIDED):
+            if alive[e, i] and cause[e, i] != Cause.ALIVE:
+                if not (s.just_died[e, i] and r.dying_block == DyingBlock.COLLIDED):
                     _leave_board(body, heads, length, occupancy, e, i)
                 alive[e, i] = False
                 s.just_died[e, i] = True
@@ -280,14 +285,14 @@ def _eliminate(s: Any, r: Any) -> None:
         for i in range(snakes):
             if s.just_died[e, i]:
                 s.rank[e, i] = survivors + 1
-                if r.tied_deaths == BY_LENGTH:
+                if r.tied_deaths == TiedDeaths.BY_LENGTH:
                     for j in range(snakes):
                         if s.just_died[e, j] and s.length_before[e, j] > s.length_before[e, i]:
                             s.rank[e, i] += 1
 
 
-@njit(cache=True, nogil=True)
-def _rank_living(alive: Any, length: Any, rank: Any, e: Any) -> None:
+@kernel
+def _rank_living(alive: NDArray[np.bool_], length: NDArray[np.int32], rank: NDArray[np.int16], e: int) -> None:
     """Place who lives in a game by length, equal ones together."""
     for i in range(alive.shape[1]):
         if alive[e, i]:
@@ -298,31 +303,31 @@ def _rank_living(alive: Any, length: Any, rank: Any, e: Any) -> None:
             rank[e, i] = better + 1
 
 
-@njit(cache=True, nogil=True)
-def rank_survivors(s: Any, rows: Any) -> None:
+@kernel
+def rank_survivors(s: SnakeState, rows: NDArray[np.intp]) -> None:
     """Place the living of these games (B,) by length, as if they ended now."""
     for e in rows:
         _rank_living(s.alive, s.length, s.rank, e)
 
 
-@njit(cache=True, nogil=True)
-def _end(s: Any, r: Any) -> None:
+@kernel
+def _end(s: SnakeState, r: RuleCodes) -> None:
     """End the games that are decided: too few snakes left, or the last turn played."""
     for e in range(s.over.shape[0]):
         if s.over[e]:
             continue
-        left = np.int64(0)
+        left = 0
         for i in range(s.alive.shape[1]):
             left += s.alive[e, i]
-        enough = r.ends_with != NONE and (r.ends_with == ONE_ALWAYS or s.entrants[e] > 1)
+        enough = r.ends_with != EndsWith.NONE and (r.ends_with == EndsWith.ONE_ALWAYS or s.entrants[e] > 1)
         if left == 0 or (left == 1 and enough) or (r.max_turns > 0 and s.turn[e] >= r.max_turns):
             s.over[e] = True
             s.just_ended[e] = True
             _rank_living(s.alive, s.length, s.rank, e)
 
 
-@njit(cache=True, nogil=True)
-def step_games(s: Any, r: Any, actions: Any) -> None:
+@kernel
+def step_games(s: SnakeState, r: RuleCodes, actions: NDArray[np.int8]) -> None:
     """Play one turn of every game that is not over.
 
     Args:
@@ -332,13 +337,13 @@ def step_games(s: Any, r: Any, actions: Any) -> None:
     """
     _begin(s)
     _move(s, r, actions)
-    if r.hunger != NO_HUNGER:
+    if r.hunger != Hunger.NONE:
         _hunger(s, r)
     if r.uses_health:
         _hazard(s, r)
     _eat(s, r)
     _eliminate(s, r)
-    if r.growth == EVERY_TURN:
+    if r.growth == Growth.EVERY_TURN:
         grow(s, r)
     if r.shrink_every > 0:
         shrink(s, r)

@@ -7,39 +7,38 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba import literal_unroll, njit
 from numpy.typing import NDArray
 
 from snake_pz.core import observations
 from snake_pz.core.actions import action_count, write_masks
 from snake_pz.core.dynamics import rank_survivors, step_games
+from snake_pz.core.kernel import kernel
 from snake_pz.core.observations import write_observations
 from snake_pz.core.rewards import pay, write_rewards
-from snake_pz.core.rule_codes import rule_codes
+from snake_pz.core.rule_codes import RuleCodes, rule_codes
 from snake_pz.core.starts import reset_games
 from snake_pz.core.state import SnakeState
 from snake_pz.reward_weights import RewardWeights
 from snake_pz.rules import Rules
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _turn(
-    s: Any, r: Any, actions: Any, weights: Any, encoding: Any, relative: Any, rows: Any, views: Any, masks: Any, rewards: Any
+    s: SnakeState,
+    r: RuleCodes,
+    actions: NDArray[np.int8],
+    weights: tuple[float, ...],
+    encoding: int,
+    relative: bool,
+    rows: NDArray[np.intp],
+    views: NDArray[np.uint8],
+    masks: NDArray[np.int8],
+    rewards: NDArray[np.float32],
 ) -> None:
     step_games(s, r, actions)
     pay(s, weights, rewards)
     write_observations(s, r, encoding, rows, views)
     write_masks(s, r, relative, rows, masks)
-
-
-@njit(cache=True, nogil=True)
-def _copy(s: Any, sources: Any, targets: Any) -> None:
-    for array in literal_unroll(s):
-        width = array.size // array.shape[0]
-        flat = array.reshape(array.shape[0], width)
-        for b in range(sources.shape[0]):
-            for k in range(width):
-                flat[targets[b], k] = flat[sources[b], k]
 
 
 _NO_SEEDS = np.zeros(0, np.uint64)
@@ -210,20 +209,6 @@ class SnakeEngine:
         """A copy of these games (None: all), random streams included."""
         rows = self._rows(rows)
         return self.state.map(lambda array: array[rows])
-
-    def copy(self, sources: NDArray[np.intp], targets: NDArray[np.intp]) -> None:
-        """Copy games within the batch, random streams included: targets[i] becomes what sources[i] is. For tree search.
-
-        Args:
-            sources: (B,) rows.
-            targets: (B,) rows, none of them a source.
-
-        Raises:
-            ValueError: not one source per target, or a row that is none.
-        """
-        if len(sources) != len(targets):
-            raise ValueError(f"copy needs one source per target, got {len(sources)} and {len(targets)}")
-        _copy(self.state, self._rows(sources), self._rows(targets))
 
     def load(self, saved: SnakeState, rows: NDArray[np.intp] | None = None) -> None:
         """Put saved games into these rows (None: all).

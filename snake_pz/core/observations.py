@@ -13,11 +13,11 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from snake_pz.core.actions import ACTIONS, action_space
-from snake_pz.core.rule_codes import RuleCodes
+from snake_pz.core.kernel import int64, kernel
+from snake_pz.core.rule_codes import Edge, RuleCodes
 from snake_pz.core.state import SnakeState
 from snake_pz.rules import Rules
 
@@ -84,7 +84,7 @@ def observe(state: SnakeState, codes: RuleCodes, name: str, rows: NDArray[np.int
 
     Args:
         state: the games, only read.
-        codes: their rules, see `codes.rule_codes`.
+        codes: their rules, see `rule_codes`.
         name: the encoding.
         rows: (B,) games to write.
         out: (E, N, *shape of `observation_space`). What a snake sees that died on an earlier turn is left as it is, so that a
@@ -99,20 +99,20 @@ def observe(state: SnakeState, codes: RuleCodes, name: str, rows: NDArray[np.int
 # slower when a kernel hands the whole tuple to a helper.
 
 
-@njit(cache=True, nogil=True)
-def _clock(uses_health: Any, max_health: Any, max_turns: Any, health: Any, turn: Any) -> Any:
+@kernel
+def _clock(uses_health: bool, max_health: int, max_turns: int, health: int, turn: int) -> np.uint8:
     """The level of the clock: the turns that a snake can go on for at most without eating, 255 is all."""
     full = max_health if uses_health else max(max_turns, 1)
-    left = np.int64(health) if uses_health else full
+    left = int64(health) if uses_health else full
     if left < 0:
-        left = np.int64(0)
+        left = 0
     if max_turns > 0:
         left = min(left, max(max_turns - turn, 0))
     return np.uint8(255 * left // full)
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _find_food(food: Any, pieces: Any, e: Any, found: Any) -> Any:
+@kernel
+def _find_food(food: NDArray[np.uint8], pieces: NDArray[np.int32], e: int, found: NDArray[np.int64]) -> int:
     """Write the cells that have food in game e to the front of `found`; how many they are."""
     left, count = pieces[e], 0
     for cell in range(food.shape[1]):
@@ -125,8 +125,8 @@ def _find_food(food: Any, pieces: Any, e: Any, found: Any) -> Any:
     return count
 
 
-@njit(cache=True, nogil=True)
-def _write_board(s: Any, r: Any, rows: Any, out: Any) -> None:
+@kernel
+def _write_board(s: SnakeState, r: RuleCodes, rows: NDArray[np.intp], out: NDArray[np.uint8]) -> None:
     alive, died, body, heads, length, food = s.alive, s.just_died, s.body, s.head, s.length, s.food
     snakes, ring_mask = alive.shape[1], body.shape[2] - 1
     width, padded_height, padded_width = r.width, out.shape[3], out.shape[4]
@@ -153,7 +153,7 @@ def _write_board(s: Any, r: Any, rows: Any, out: Any) -> None:
                 continue
             long = length[e, j]
             for k in range(long - 1, -1, -1):  # tail first: where segments lie on each other the last to leave counts
-                at = np.int64(body[e, j, (heads[e, j] - k) & ring_mask])
+                at = int64(body[e, j, (heads[e, j] - k) & ring_mask])
                 if at < 0:
                     continue
                 if padded_width != width:
@@ -179,11 +179,11 @@ def _write_board(s: Any, r: Any, rows: Any, out: Any) -> None:
                     to = cell if padded_width == width else cell // width * padded_width + cell % width
                     for v in range(snakes):
                         if alive[e, v] or died[e, v]:
-                            flat[e, v, 5, to] = min(64 * np.int64(s.hazard[e, cell]), 192)
+                            flat[e, v, 5, to] = min(64 * int64(s.hazard[e, cell]), 192)
 
 
-@njit(cache=True, nogil=True)
-def _write_egocentric(s: Any, r: Any, rows: Any, out: Any) -> None:
+@kernel
+def _write_egocentric(s: SnakeState, r: RuleCodes, rows: NDArray[np.intp], out: NDArray[np.uint8]) -> None:
     alive, died, body, heads, length, food = s.alive, s.just_died, s.body, s.head, s.length, s.food
     snakes, ring_mask = alive.shape[1], body.shape[2] - 1
     side = out.shape[3]
@@ -194,7 +194,7 @@ def _write_egocentric(s: Any, r: Any, rows: Any, out: Any) -> None:
     planes = np.ones(kinds, np.int64)
     planes[others], planes[fed], planes[hazards] = 2, 3, 4
     cells = np.empty((kinds, max(food.shape[1], body.shape[2])), np.int64)
-    levels: Any = np.empty(cells.shape, np.uint8)
+    levels = np.empty(cells.shape, np.uint8)
     levels[fed] = 255
     counts = np.empty(kinds, np.int64)
     for e in rows:
@@ -203,7 +203,7 @@ def _write_egocentric(s: Any, r: Any, rows: Any, out: Any) -> None:
             if not (alive[e, j] or died[e, j]):
                 continue
             for k in range(length[e, j] - 1, -1, -1):  # tail first: where segments lie on each other the last to leave counts
-                at = np.int64(body[e, j, (heads[e, j] - k) & ring_mask])
+                at = int64(body[e, j, (heads[e, j] - k) & ring_mask])
                 if at >= 0:
                     cells[j, counts[j]], levels[j, counts[j]] = at, min((length[e, j] - k) * TTL_STEP, 255)
                     counts[j] += 1
@@ -212,17 +212,17 @@ def _write_egocentric(s: Any, r: Any, rows: Any, out: Any) -> None:
             for cell in range(food.shape[1]):
                 if s.hazard[e, cell] > 0:
                     cells[hazards, counts[hazards]] = cell
-                    levels[hazards, counts[hazards]] = min(64 * np.int64(s.hazard[e, cell]), 192)
+                    levels[hazards, counts[hazards]] = min(64 * int64(s.hazard[e, cell]), 192)
                     counts[hazards] += 1
         for v in range(snakes):
             if not (alive[e, v] or died[e, v]):
                 continue
-            heading = max(np.int64(s.heading[e, v]), 0)
-            at = np.int64(body[e, v, heads[e, v]])
+            heading = max(int64(s.heading[e, v]), 0)
+            at = int64(body[e, v, heads[e, v]])
             if at >= 0:
                 head_x, head_y = at % r.width, at // r.width
             else:  # outside: a step beyond the cell it came from, which the ring still holds
-                behind = np.int64(body[e, v, (heads[e, v] - 1) & ring_mask])
+                behind = int64(body[e, v, (heads[e, v] - 1) & ring_mask])
                 head_x = behind % r.width + (1 if heading == 1 else (-1 if heading == 3 else 0))
                 head_y = behind // r.width + (1 if heading == 2 else (-1 if heading == 0 else 0))
             # How the board's right and down lie in the view, and the rectangle of the board, outside of which all is wall.
@@ -239,9 +239,9 @@ def _write_egocentric(s: Any, r: Any, rows: Any, out: Any) -> None:
                 first_x, last_x, first_y, last_y = -last_y, -first_y, first_x, last_x
             view = flat[e, v]
             view[:4] = 0
-            view[4] = 0 if r.wrap else _WALL
+            view[4] = 0 if r.edge == Edge.WRAP else _WALL
             view[5] = _clock(r.uses_health, r.max_health, r.max_turns, s.health[e, v], s.turn[e])
-            if not r.wrap:
+            if r.edge == Edge.WALL:
                 for y in range(max(first_y, -centre), min(last_y, centre) + 1):
                     for x in range(max(first_x, -centre), min(last_x, centre) + 1):
                         out[e, v, 4, centre + y, centre + x] = 0
@@ -257,9 +257,9 @@ def _write_egocentric(s: Any, r: Any, rows: Any, out: Any) -> None:
                 plane = planes[kind] if kind != v else 0
                 for number in range(counts[kind]):
                     level = levels[kind, number]
-                    row = np.int64(np.uint32(cells[kind, number]) // np.uint32(r.width))  # much quicker than with 64 bits
+                    row = int64(np.uint32(cells[kind, number]) // np.uint32(r.width))  # much quicker than with 64 bits
                     x, y = cells[kind, number] - row * r.width - head_x, row - head_y
-                    if not r.wrap:
+                    if r.edge == Edge.WALL:
                         if abs(x) <= centre and abs(y) <= centre:  # not so from a head that has left the board
                             view[plane, middle + x * right + y * down] = level
                     else:
@@ -271,8 +271,8 @@ def _write_egocentric(s: Any, r: Any, rows: Any, out: Any) -> None:
 _GREY_HAZARD, _GREY_FOOD, _GREY_OTHER, _GREY_SHORTER, _GREY_LONGER, _GREY_OWN, _GREY_HEAD = GREY_LEVELS.values()
 
 
-@njit(cache=True, nogil=True)
-def _write_single(s: Any, r: Any, rows: Any, out: Any) -> None:
+@kernel
+def _write_single(s: SnakeState, r: RuleCodes, rows: NDArray[np.intp], out: NDArray[np.uint8]) -> None:
     alive, died, body, heads, length, food = s.alive, s.just_died, s.body, s.head, s.length, s.food
     snakes, ring_mask, cells = alive.shape[1], body.shape[2] - 1, food.shape[1]
     flat = out.reshape(out.shape[0], snakes, cells)
@@ -288,7 +288,7 @@ def _write_single(s: Any, r: Any, rows: Any, out: Any) -> None:
                     if (j == v) != (own == 1) or not (alive[e, j] or (j == v and died[e, j])):
                         continue
                     for k in range(length[e, j] - 1, -1, -1):
-                        at = np.int64(body[e, j, (heads[e, j] - k) & ring_mask])
+                        at = int64(body[e, j, (heads[e, j] - k) & ring_mask])
                         if at < 0:
                             continue
                         if own == 1:
@@ -299,8 +299,8 @@ def _write_single(s: Any, r: Any, rows: Any, out: Any) -> None:
                             flat[e, v, at] = _GREY_OTHER
 
 
-@njit(cache=True, nogil=True)
-def write_observations(s: Any, r: Any, encoding: Any, rows: Any, out: Any) -> None:
+@kernel
+def write_observations(s: SnakeState, r: RuleCodes, encoding: int, rows: NDArray[np.intp], out: NDArray[np.uint8]) -> None:
     """The kernel of `observe`; `encoding` is an index into OBSERVATIONS."""
     if encoding == 0:
         _write_board(s, r, rows, out)

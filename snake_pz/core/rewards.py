@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from snake_pz.core.kernel import kernel
 from snake_pz.core.state import SnakeState
 from snake_pz.reward_weights import RewardWeights
 
@@ -17,8 +15,8 @@ def write_rewards(state: SnakeState, weights: RewardWeights, out: NDArray[np.flo
     pay(state, weights.as_tuple, out)
 
 
-@njit(cache=True, nogil=True)
-def pay(s: Any, weights: Any, out: Any) -> None:
+@kernel
+def pay(s: SnakeState, weights: tuple[float, ...], out: NDArray[np.float32]) -> None:
     """The kernel of `write_rewards`; `weights` in the order of the fields of RewardWeights."""
     food, death, kill, win, rank, step = weights
     snakes = s.alive.shape[1]

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
+from numpy.typing import NDArray
 
+from snake_pz.core.kernel import int64, kernel
 from snake_pz.core.randomness import below, draw, turn_key, unit
-from snake_pz.core.rule_codes import EVERY_TURN, RINGS, SCATTERED
-from snake_pz.core.state import ALIVE, NO_HEADING
+from snake_pz.core.rule_codes import Growth, RuleCodes, Start
+from snake_pz.core.state import NO_HEADING, Cause, SnakeState
 from snake_pz.core.upkeep import place_food
 
 
-@njit(cache=True, nogil=True)
-def reset_games(s: Any, r: Any, rows: Any, seeds: Any) -> None:
+@kernel
+def reset_games(s: SnakeState, r: RuleCodes, rows: NDArray[np.intp], seeds: NDArray[np.uint64]) -> None:
     """Start these games anew.
 
     Args:
@@ -24,7 +23,7 @@ def reset_games(s: Any, r: Any, rows: Any, seeds: Any) -> None:
         seeds: (B,) uint64, or of length 0: each game's seed follows from its last one.
     """
     _clear(s, r, rows, seeds)
-    if r.start == SCATTERED:
+    if r.start == Start.SCATTERED:
         _scatter(s, r, rows)
     elif r.points.shape[0] > 0:
         _take_points(s, r, rows)
@@ -36,8 +35,8 @@ def reset_games(s: Any, r: Any, rows: Any, seeds: Any) -> None:
         place_food(alive, body, heads, food, occupancy, food_count, e, key, r.food_initial, r.width, False)
 
 
-@njit(cache=True, nogil=True)
-def _clear(s: Any, r: Any, rows: Any, seeds: Any) -> None:
+@kernel
+def _clear(s: SnakeState, r: RuleCodes, rows: NDArray[np.intp], seeds: NDArray[np.uint64]) -> None:
     """An empty board, everybody alive and nothing known of anyone."""
     for b in range(rows.shape[0]):
         e = rows[b]
@@ -58,7 +57,7 @@ def _clear(s: Any, r: Any, rows: Any, seeds: Any) -> None:
             s.heading[e, i] = NO_HEADING
             s.health[e, i] = r.max_health
             s.alive[e, i] = True
-            s.cause[e, i] = ALIVE
+            s.cause[e, i] = Cause.ALIVE
             s.killer[e, i] = -1
             s.died[e, i] = -1
             s.rank[e, i] = 0
@@ -66,27 +65,27 @@ def _clear(s: Any, r: Any, rows: Any, seeds: Any) -> None:
             s.just_died[e, i] = False
 
 
-@njit(cache=True, nogil=True)
-def _shuffle(items: Any, first: Any, last: Any, key: Any) -> None:
+@kernel
+def _shuffle(items: NDArray[np.int64], first: int, last: int, key: np.uint64) -> None:
     """Shuffle items[first:last]; Fisher and Yates."""
     for i in range(last - 1, first, -1):
         j = first + below(draw(key, 2 + i), i + 1 - first)
         items[i], items[j] = items[j], items[i]
 
 
-@njit(cache=True, nogil=True)
-def _curl_up(body: Any, occupancy: Any, e: Any, i: Any, cell: Any, length: Any) -> None:
+@kernel
+def _curl_up(body: NDArray[np.int16], occupancy: NDArray[np.uint8], e: int, i: int, cell: int, length: int) -> None:
     for k in range(length):
         body[e, i, k] = cell
     occupancy[e, cell] += length
 
 
-@njit(cache=True, nogil=True)
-def _scatter(s: Any, r: Any, rows: Any) -> None:
+@kernel
+def _scatter(s: SnakeState, r: RuleCodes, rows: NDArray[np.intp]) -> None:
     """Curled up on different cells, every choice equally likely."""
     cells = s.food.shape[1]
     for e in rows:
-        key = turn_key(s.seed[e], np.int64(-1))
+        key = turn_key(s.seed[e], -1)
         for i in range(s.alive.shape[1]):
             skip = below(draw(key, 2 + i), cells - i)
             for cell in range(cells):
@@ -97,25 +96,25 @@ def _scatter(s: Any, r: Any, rows: Any) -> None:
                     skip -= 1
 
 
-@njit(cache=True, nogil=True)
-def _take_rings(s: Any, r: Any, rows: Any) -> None:
+@kernel
+def _take_rings(s: SnakeState, r: RuleCodes, rows: NDArray[np.intp]) -> None:
     """Equally spaced on the rings, all turned by the same share of their ring and going round the same way."""
     body, occupancy, heading, neighbours, ring_cells = s.body, s.occupancy, s.heading, r.neighbours, r.ring_cells
     snakes, length = s.alive.shape[1], r.start_length
     spots = np.empty(snakes, np.int64)
     for e in rows:
-        key = turn_key(s.seed[e], np.int64(-1))
+        key = turn_key(s.seed[e], -1)
         clockwise = draw(key, 0) & np.uint64(1) == 0
         shift = unit(draw(key, 1))
         for i in range(snakes):
             spots[i] = i
         _shuffle(spots, 0, snakes, key)
         for i in range(snakes):
-            first, size = np.int64(r.spot_ring[spots[i], 0]), np.int64(r.spot_ring[spots[i], 1])
-            at = np.int64(shift * size) + np.int64(r.spot_place[spots[i]])
+            first, size = int64(r.spot_ring[spots[i], 0]), int64(r.spot_ring[spots[i], 1])
+            at = int64(shift * size) + int64(r.spot_place[spots[i]])
             place = at % size
             head = ring_cells[first + (place if clockwise else size - 1 - place)]
-            if r.start != RINGS:
+            if r.start != Start.RINGS:
                 _curl_up(body, occupancy, e, i, head, length)
                 continue
             for k in range(length):  # segment k lies k places behind the head, seen in the direction of travel
@@ -130,8 +129,8 @@ def _take_rings(s: Any, r: Any, rows: Any) -> None:
                     heading[e, i] = direction
 
 
-@njit(cache=True, nogil=True)
-def _take_points(s: Any, r: Any, rows: Any) -> None:
+@kernel
+def _take_points(s: SnakeState, r: RuleCodes, rows: NDArray[np.intp]) -> None:
     """Battlesnake's standard map: the corner points or the cardinal points first, each group shuffled; and its food.
 
     One piece diagonal to each head, farther from the centre than the head on at least one axis, not in a corner of the board
@@ -142,7 +141,7 @@ def _take_points(s: Any, r: Any, rows: Any) -> None:
     middle = (side - 1) // 2
     order = np.empty(8, np.int64)
     for e in rows:
-        key = turn_key(s.seed[e], np.int64(-1))
+        key = turn_key(s.seed[e], -1)
         cardinals_first = draw(key, 0) & np.uint64(1) == 0
         for k in range(8):
             order[k] = r.points[(k + 4) % 8 if cardinals_first else k]
@@ -150,7 +149,7 @@ def _take_points(s: Any, r: Any, rows: Any) -> None:
         _shuffle(order, 4, 8, key)
         for i in range(snakes):
             _curl_up(s.body, s.occupancy, e, i, order[i], r.start_length)
-        if r.growth == EVERY_TURN:
+        if r.growth == Growth.EVERY_TURN:
             continue
         if snakes <= 4 or side >= 11:
             for i in range(snakes):
@@ -162,13 +161,13 @@ def _take_points(s: Any, r: Any, rows: Any) -> None:
         s.food_count[e] += 1
 
 
-@njit(cache=True, nogil=True)
-def _food_beside(food: Any, e: Any, head: Any, side: Any, middle: Any, bits: Any) -> Any:
+@kernel
+def _food_beside(food: NDArray[np.uint8], e: int, head: int, side: int, middle: int, bits: np.uint64) -> int:
     """One of the cells that `_take_points` allows for the food of the snake that starts here; -1 if there is none."""
     x, y = head % side, head // side
     for count in range(4, 0, -1):  # the number of cells allowed is found by counting them in vain from above
         skip, found = below(bits, count), 0
-        chosen = np.int64(-1)
+        chosen = -1
         for corner in range(4):
             to_x, to_y = x - 1 + 2 * (corner & 1), y - 1 + (corner & 2)
             outwards = (x != middle and abs(to_x - middle) > abs(x - middle)) or (

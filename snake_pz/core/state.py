@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,10 +16,33 @@ from numpy.typing import NDArray
 
 from snake_pz.rules import Rules
 
-CAUSES = ("", "wall", "self", "body", "head", "starvation", "hazard", "reverse", "invalid")
-"""Names of `SnakeState.cause`: alive, left the board, own body, another's body, head-on, no health or no segment left, no
-health left on a hazard, reversed where that kills, made a move that is none where that kills."""
-ALIVE, WALL, SELF, BODY, HEAD, STARVATION, HAZARD, REVERSE, INVALID = range(9)
+
+class Cause(IntEnum):
+    """Why a snake is out: the codes of `SnakeState.cause`."""
+
+    ALIVE = 0
+    WALL = 1  # left the board
+    SELF = 2  # own body
+    BODY = 3  # another's body
+    HEAD = 4  # head-on
+    STARVATION = 5  # no health or no segment left
+    HAZARD = 6  # no health left on a hazard
+    REVERSE = 7  # reversed where that kills
+    INVALID = 8  # made a move that is none where that kills
+
+
+CAUSES = ("", *(cause.name.lower() for cause in Cause if cause))
+"""Names of `SnakeState.cause`, see `Cause`; of who is alive empty."""
+
+
+class Direction(IntEnum):
+    """Headings and absolute actions."""
+
+    UP = 0
+    RIGHT = 1
+    DOWN = 2
+    LEFT = 3
+
 
 NO_HEADING = -1
 """The heading of a curled up snake that has not moved yet."""

@@ -5,16 +5,19 @@ As everywhere in kernels, helpers take the arrays they need: handing on the whol
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
+from numpy.typing import NDArray
 
+from snake_pz.core.kernel import int64, kernel
 from snake_pz.core.randomness import below, draw, turn_key, unit
+from snake_pz.core.rule_codes import RuleCodes
+from snake_pz.core.state import SnakeState
 
 
-@njit(cache=True, nogil=True)
-def double_tail(body: Any, heads: Any, length: Any, occupancy: Any, e: Any, i: Any) -> None:
+@kernel
+def double_tail(
+    body: NDArray[np.int16], heads: NDArray[np.int32], length: NDArray[np.int32], occupancy: NDArray[np.uint8], e: int, i: int
+) -> None:
     """Lay one more segment where the tail is; not beyond what the ring holds."""
     ring_mask = body.shape[2] - 1
     if length[e, i] < ring_mask:
@@ -24,8 +27,8 @@ def double_tail(body: Any, heads: Any, length: Any, occupancy: Any, e: Any, i: A
         occupancy[e, tail] += 1
 
 
-@njit(cache=True, nogil=True)
-def grow(s: Any, r: Any) -> None:
+@kernel
+def grow(s: SnakeState, r: RuleCodes) -> None:
     """Growth on every turn: no food is left, health is full, and tails are doubled that are not so already.
 
     Those of the dead too, which shows nowhere but in their last bodies, as Battlesnake's engine has it.
@@ -50,8 +53,8 @@ def grow(s: Any, r: Any) -> None:
                 length[e, i] += 1
 
 
-@njit(cache=True, nogil=True)
-def shrink(s: Any, r: Any) -> None:
+@kernel
+def shrink(s: SnakeState, r: RuleCodes) -> None:
     """Make one more outer line hazard after every so many turns, each time a side drawn at random; forget other hazards."""
     for e in range(s.over.shape[0]):
         if s.over[e]:
@@ -71,24 +74,43 @@ def shrink(s: Any, r: Any) -> None:
                 s.hazard[e, y * r.width + x] = x < left or x >= right or y < top or y >= bottom
 
 
-@njit(cache=True, nogil=True)
-def _free(alive: Any, body: Any, heads: Any, food: Any, occupancy: Any, e: Any, cell: Any, width: Any, apart: Any) -> Any:
+@kernel
+def _free(
+    alive: NDArray[np.bool_],
+    body: NDArray[np.int16],
+    heads: NDArray[np.int32],
+    food: NDArray[np.uint8],
+    occupancy: NDArray[np.uint8],
+    e: int,
+    cell: int,
+    width: int,
+    apart: bool,
+) -> bool:
     """Whether food may appear on the cell; `apart`: not beside a head."""
     if occupancy[e, cell] > 0 or food[e, cell] > 0:
         return False
     if apart:
         for i in range(alive.shape[1]):
-            head = np.int64(body[e, i, heads[e, i]])
+            head = int64(body[e, i, heads[e, i]])
             if alive[e, i] and abs(head % width - cell % width) + abs(head // width - cell // width) == 1:
                 return False
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def place_food(
-    alive: Any, body: Any, heads: Any, food: Any, occupancy: Any, food_count: Any,
-    e: Any, key: Any, pieces: Any, width: Any, apart: Any,
-) -> None:  # fmt: skip
+    alive: NDArray[np.bool_],
+    body: NDArray[np.int16],
+    heads: NDArray[np.int32],
+    food: NDArray[np.uint8],
+    occupancy: NDArray[np.uint8],
+    food_count: NDArray[np.int32],
+    e: int,
+    key: np.uint64,
+    pieces: int,
+    width: int,
+    apart: bool,
+) -> None:
     """Put pieces on free cells, each equally likely: a few tries, then the free cells counted; fewer if there are fewer.
 
     The first six are arrays of a SnakeState, e the game; `apart`: none may appear beside a head.
@@ -118,11 +140,11 @@ def place_food(
         food_count[e] += 1
 
 
-@njit(cache=True, nogil=True)
-def spawn_food(s: Any, r: Any) -> None:
+@kernel
+def spawn_food(s: SnakeState, r: RuleCodes) -> None:
     """Fill up to the minimum; on a turn that needed nothing one more may appear by chance."""
     alive, body, heads, food, occupancy, food_count = s.alive, s.body, s.head, s.food, s.occupancy, s.food_count
-    apart = r.food_near_heads == 0
+    apart = not r.food_near_heads
     for e in range(s.over.shape[0]):
         missing = r.food_minimum - food_count[e]
         if s.over[e] or (missing <= 0 and r.food_chance == 0.0):
