@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 GIF_CELL = 32
 """Most pixels a cell of a GIF has: it keeps 500 turns of four snakes under 3 MB."""
 
-GIF_COLOURS = 128
+GIF_COLOURS = 127
+"""Colours of a GIF; one more index, which makes 7 bits, says that a pixel stays as it is."""
+
 LINGER = 2.0
 """Seconds that the end of a game stays before a GIF begins anew, or a film is over."""
 
@@ -45,7 +47,7 @@ def write_html(replay: Replay, path: str | Path) -> None:
 def write_gif(replay: Replay, path: str | Path, fps: float = 8) -> None:
     """Write a GIF that goes round; the file appears whole or not at all.
 
-    All pictures share one palette, and each holds only what has changed.
+    All pictures share one palette, and each holds only the pixels that change.
 
     Args:
         replay: the game.
@@ -61,13 +63,20 @@ def write_gif(replay: Replay, path: str | Path, fps: float = 8) -> None:
 
     cell = min(picture.default_cell(replay.rules), GIF_CELL)
     turns = len(replay.actions)
-    sample = np.linspace(0, turns, 9).astype(int)
-    sampled = [image for turn, image in enumerate(pictures(replay, cell)) if turn in sample]
+    sample = set(np.linspace(0, turns, 9).astype(int).tolist())
+    states = (state for turn, state in enumerate(replay.states()) if turn in sample)
+    sampled = [render.rgb_array(state, replay.rules, names=replay.names, cell_size=cell) for state in states]
     palette = Image.fromarray(np.concatenate(sampled)).quantize(GIF_COLOURS, dither=Image.Dither.NONE)
 
     def frames() -> Iterator[Image.Image]:
+        # Pillow would find the pixels that change too (`optimize`), through a list of Python integers
+        shown: NDArray[np.uint8] | None = None
         for image in pictures(replay, cell):
-            yield Image.fromarray(image).quantize(palette=palette, dither=Image.Dither.NONE)
+            colours = np.asarray(Image.fromarray(image).quantize(palette=palette, dither=Image.Dither.NONE))
+            frame = Image.fromarray(colours if shown is None else np.where(colours == shown, np.uint8(GIF_COLOURS), colours))
+            frame.putpalette(palette.getpalette() or [])
+            shown = colours
+            yield frame
 
     rest = frames()
     with replacing(Path(path)) as temporary:
@@ -76,8 +85,9 @@ def write_gif(replay: Replay, path: str | Path, fps: float = 8) -> None:
             format="GIF",
             save_all=True,
             append_images=rest,
-            palette=palette.getpalette(),
-            optimize=True,
+            transparency=GIF_COLOURS,
+            disposal=1,  # leave the picture before in place
+            optimize=False,
             duration=[round(1000 / fps)] * turns + [round(1000 * LINGER)],
             loop=0,
         )
