@@ -1,6 +1,6 @@
-"""Multi-snake: a PettingZoo parallel environment and the batch engine under it.
+"""Multi-snake: a PettingZoo parallel environment on a batch engine.
 
-The names below are loaded when they are first used, so that importing this package compiles nothing and opens no window.
+The public names are loaded on first use, so importing this package loads neither numba nor pygame.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""SnakeParallelEnv: the engine with one game, dicts in and out, nothing more."""
+"""SnakeParallelEnv: one game of a SnakeEngine behind PettingZoo's parallel API."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
+from typing_extensions import override
 
 from snake_pz.core import observations
 from snake_pz.core.actions import action_count, action_space
@@ -24,28 +25,34 @@ Observation = NDArray[np.uint8] | dict[str, Any]
 
 
 class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
-    """One game of snake for the agents `snake_0`, `snake_1`, ..., all moving at once; see `snake_v0` for the game itself.
+    """One game of snake for the agents `snake_0`, `snake_1`, ..., which all move at the same time. `snake_v0` has the rules.
 
-    A snake that dies is terminated in that step, with its reward and its real last view, and then leaves `agents`; the winner
-    terminates when the game ends. After `max_cycles` steps whoever lives is truncated. Pickle and deepcopy keep a running
-    game, its random stream included.
+    A snake that dies is terminated in that step, with its reward and its real last observation, and then leaves `agents`. The
+    winner is terminated when the game ends. Snakes alive after `max_cycles` steps are truncated. Pickle and deepcopy keep a
+    running game, its random stream included.
 
-    `infos[agent]` has `cause` of death (one of `state.CAUSES`, None alive), `killer` (an agent, itself where it ran into its
-    own body; None: nobody, or several equally), `length`, `health`, `rank` (1 is best, None until it is settled) and
-    `action_mask` (A,) int8; in its last step also `placements` {agent: rank}, in which those that play on share first place.
+    `infos[agent]` has `cause` of death (one of `state.CAUSES`, None while alive), `killer` (an agent; the agent itself if it
+    ran into its own body; None for nobody, or several equally), `length`, `health`, `rank` (1 is best, None until known) and
+    `action_mask` (A,) int8. In the agent's last step it also has `placements` {agent: rank}, in which snakes that play on share
+    first place.
 
     Args:
-        rules: what is played, `Rules.classic()` by default; any field of Rules may also be given by name: `width=19`.
-        observation: `board`, `egocentric` or `single`, see `observations`.
-        actions: `absolute` up, right, down, left, or `relative` left, straight, right.
-        rewards: RewardWeights, a preset's name, or a dict of weights, see `rewards`.
-        max_cycles: steps until the living are truncated, at least 1.
-        mask_in_observation: observe {"observation", "action_mask"}, PettingZoo's Dict form.
+        rules: rules of the game, `Rules.classic()` by default. Fields of Rules may also be given by name: `width=19`.
+        observation: `board`, `egocentric` or `single`, see `core.observations`.
+        actions: `absolute` (up, right, down, left) or `relative` (left, straight, right).
+        rewards: RewardWeights, the name of a preset, or a dict of weights, see `reward_weights`.
+        max_cycles: steps until snakes that are alive are truncated, at least 1.
+        mask_in_observation: whether observations are {"observation", "action_mask"}, PettingZoo's Dict form.
         render_mode: `human`, `rgb_array`, `ansi` or None.
         **rule_fields: fields of Rules.
 
+    Attributes:
+        rules: rules of the game.
+        reward_weights: the RewardWeights that `rewards` came to.
+        action_set: `actions` as given.
+
     Raises:
-        ValueError: an argument out of its range, or a keyword that is none.
+        ValueError: an argument out of its range, or an unknown keyword.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012  PettingZoo declares it as a plain class attribute
@@ -104,25 +111,31 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
         self._paid = np.zeros((1, self.rules.num_snakes), np.float32)
         self._window: Any = None
 
+    @override
     def observation_space(self, agent: str) -> gymnasium.Space[Any]:
-        """The agent's observation space, always the same object."""
+        """The agent's observation space, the same object on every call."""
         return self._observation_spaces[agent]
 
+    @override
     def action_space(self, agent: str) -> gymnasium.Space[Any]:
-        """The agent's action space, always the same object."""
+        """The agent's action space, the same object on every call."""
         return self._action_spaces[agent]
 
+    @override
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
         """Start a new game.
 
         Args:
-            seed: 0 to 2**64 - 1; the same seed, the same game. None: the next of this environment's own stream.
-            options: there are none; ignored.
+            seed: 0 to 2**64 - 1; equal seeds give equal games. None: the next seed of this environment's own stream.
+            options: ignored; there are none.
 
         Returns:
-            observations and infos of all agents.
+            Observations and infos by agent.
+
+        Raises:
+            ValueError: `seed` out of range.
         """
         self._engine.reset(seeds=None if seed is None else [seed])
         self.agents = self.possible_agents[:]
@@ -132,21 +145,22 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
             self.render()
         return self._observations(), self._infos()
 
+    @override
     def step(
         self, actions: dict[str, Any]
     ) -> tuple[dict[str, Observation], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """Move all living snakes at once.
+        """Play one turn.
 
         Args:
-            actions: one for each of `agents`; those of snakes that are out are ignored.
+            actions: an action for each of `agents`; other keys are ignored.
 
         Returns:
-            observations, rewards, terminations, truncations and infos of the agents that were alive before this step; all
-            empty when there were none.
+            Observations, rewards, terminations, truncations and infos of the agents that were alive before this step; empty
+            dicts if there were none.
 
         Raises:
             ValueError: an action is missing or not in the action space.
-            RuntimeError: before the first reset.
+            RuntimeError: called before the first `reset`.
         """
         if not self.agents:
             if self._engine.state.entrants[0] == 0:
@@ -176,11 +190,12 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
             self.render()
         return result
 
+    @override
     def state(self) -> NDArray[np.uint8]:
-        """(2 N + 2, H, W) uint8, the whole game for centralised training.
+        """(2 N + 2, H, W) uint8, the state of the whole game for centralised training.
 
-        N body planes as in `observations.BOARD_PLANES`; N head planes whose one cell is 55 + 2 * health in percent; food;
-        hazards, 64 a listing.
+        N body planes as in `observations.BOARD_PLANES`; N head planes whose one cell is 55 + 2 * health in percent; food (255);
+        hazards, 64 per listing, at most 192.
         """
         state, snakes = self._engine.state, self.rules.num_snakes
         planes = np.zeros((2 * snakes + 2, self.rules.num_cells), np.uint8)
@@ -194,17 +209,17 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
         return planes.reshape(self.state_space.shape or ())
 
     def get_state(self) -> SnakeState:
-        """The running game, its random stream included, for `set_state`; in arrays of its own."""
+        """A copy of the running game, its random stream included, for `set_state`."""
         return self._engine.save()
 
     def set_state(self, state: SnakeState) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
-        """Go on from a saved game of the same rules.
+        """Continue a saved game of the same rules.
 
         Returns:
-            observations and infos of those who are alive in it, as after `reset`.
+            Observations and infos of the agents that are alive in it, as from `reset`.
 
         Raises:
-            ValueError: a game of another board or number of snakes.
+            ValueError: a game with another board or number of snakes.
         """
         self._engine.load(state)
         self.sync()
@@ -212,8 +227,13 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
         self._engine.action_masks(self.action_set, self._masks)
         return self._observations(), self._infos()
 
+    @override
     def render(self) -> NDArray[np.uint8] | str | None:
-        """The game as `render_mode` says: an (h, w, 3) uint8 picture, text, or None after drawing the window."""
+        """Draw the game as `render_mode` says.
+
+        Returns:
+            An (h, w, 3) uint8 picture for `rgb_array`, text for `ansi`, None for `human`, which draws in a window.
+        """
         if self.render_mode is None:
             gymnasium.logger.warn("render() needs a render_mode: pass one to the environment, rgb_array for example")
             return None
@@ -229,18 +249,19 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
         self._window.show(state, self.rules, names=names)
         return None
 
+    @override
     def close(self) -> None:
-        """Close the window, if there is one."""
+        """Close the window if there is one. May be called again."""
         if self._window is not None:
             self._window.close()
             self._window = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the window."""
+        """The state to pickle: everything but the window."""
         return {**self.__dict__, "_window": None}
 
     def _read(self, actions: dict[str, Any]) -> None:
-        """Check the actions and put them down as absolute directions."""
+        """Check the actions and write them into `_directions` as absolute directions."""
         headings = self._engine.state.heading[0].tolist() if self.action_set == "relative" else None
         for agent in self.agents:
             if agent not in actions:
@@ -273,7 +294,7 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
         return dict(zip(self.agents, infos, strict=True))
 
     def bind(self, engine: SnakeEngine) -> SnakeParallelEnv:
-        """A copy of this environment that shows the one game of `engine`, `SnakeEngine.game` of a batch for example."""
+        """A copy of this environment around another engine with one game, such as `SnakeEngine.game` of a batch."""
         bound = copy.copy(self)
         bound._engine, bound._window = engine, None
         bound._views, bound._masks = self._views.copy(), self._masks.copy()
@@ -281,14 +302,21 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
         return bound
 
     def sync(self) -> None:
-        """Bring `agents` up to date where somebody else has stepped the engine."""
+        """Update `agents` after the engine was stepped from outside."""
         alive = self._engine.state.alive[0]
         over = self._engine.state.over[0] or self._engine.state.turn[0] >= self.max_cycles
         self.agents = [] if over else [agent for agent, lives in zip(self.possible_agents, alive, strict=True) if lives]
 
 
 def snake_infos(state: SnakeState, game: int, snakes: list[int], names: list[str]) -> list[dict[str, Any]]:
-    """What an environment tells of these snakes beside their observations, masks apart; see `SnakeParallelEnv`."""
+    """The infos of these snakes without `action_mask`, as `SnakeParallelEnv` documents them.
+
+    Args:
+        state: E games.
+        game: index of the game.
+        snakes: indices of the snakes.
+        names: agents' names by snake.
+    """
     cause, killer, rank = state.cause[game].tolist(), state.killer[game].tolist(), state.rank[game].tolist()
     length, health = state.length[game].tolist(), state.health[game].tolist()
     infos: list[dict[str, Any]] = [
@@ -308,10 +336,10 @@ def snake_infos(state: SnakeState, game: int, snakes: list[int], names: list[str
 
 
 def game_rules(rules: Rules | None, fields: dict[str, Any]) -> Rules:
-    """The rules that an environment's keywords `rules=` and fields by name come to.
+    """The rules given by an environment's keyword `rules=` and by fields of Rules.
 
     Raises:
-        ValueError: a field that is neither a rule nor a keyword of the environment, or `rules` that are no Rules.
+        ValueError: a keyword that is neither a field of Rules nor of the environment, or `rules` that are no Rules.
     """
     if rules is not None and not isinstance(rules, Rules):
         raise ValueError(f"rules must be Rules, Rules.classic() for example, got {type(rules).__name__}")
@@ -321,4 +349,4 @@ def game_rules(rules: Rules | None, fields: dict[str, Any]) -> Rules:
 
 _PARAMETERS = inspect.signature(SnakeParallelEnv.__init__).parameters.values()
 KEYWORDS = [p.name for p in _PARAMETERS if p.kind is p.KEYWORD_ONLY] + list(Rules.__dataclass_fields__)
-"""What an environment may be made with."""
+"""Keywords of the environment's constructor, fields of Rules included."""

@@ -1,6 +1,6 @@
-"""Who plays, how a player sees games, and SeatedPlayer: observing, masking, acting and decoding are here and nowhere else.
+"""Players, views of games, and SeatedPlayer: the one place where a player observes, is given masks, acts and is decoded.
 
-Nothing in this file knows the snake: the games may be of any kind that can be seen through a `View`.
+Nothing here is specific to the snake: it serves any games that offer a `View`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Masks = NDArray[np.int8]
 
 
 def map_arrays(function: Callable[[NDArray[Any]], NDArray[Any]], observations: Observations) -> Observations:
-    """`function` of the array of observations, or of each array if they are of a Dict space."""
+    """Apply `function` to the array of observations, or to each array of a Dict space's observations."""
     if isinstance(observations, dict):
         return {key: function(array) for key, array in observations.items()}
     return function(observations)
@@ -30,9 +30,9 @@ def map_arrays(function: Callable[[NDArray[Any]], NDArray[Any]], observations: O
 
 @runtime_checkable
 class Player(Protocol):
-    """Who plays any number of seats at once.
+    """A player of any number of seats at once.
 
-    A player that sets `uses_masks = True` is handed action masks where the games have them; others get None.
+    A player with the attribute `uses_masks = True` is given action masks if the games have them; all others get None.
     """
 
     name: str
@@ -43,9 +43,9 @@ class Player(Protocol):
         """One action per row.
 
         Args:
-            observations: (B, *obs), the player's own to keep or overwrite.
-            slots: (B,) which seat of which game each row is, the same number from step to step.
-            action_masks: (B, A) 1 = allowed, or None.
+            observations: (B, *obs). The player may keep or overwrite them.
+            slots: (B,) the seat and game of each row as one number, the same from step to step.
+            action_masks: (B, A) int8, 1 = allowed, or None.
 
         Returns:
             (B, *action) in `action_space`.
@@ -53,65 +53,74 @@ class Player(Protocol):
         ...
 
     def reset(self, slots: Slots) -> None:
-        """The games of these slots restarted: forget what was remembered of them."""
+        """Clear recurrent state of these slots (B,), whose games restarted."""
         ...
 
     def seed(self, seed: int) -> None:
-        """Start the player's own random stream anew."""
+        """Seed the player's own random stream."""
         ...
 
 
 class View(Protocol):
-    """E running games of N seats in one pair of spaces: what a player with these spaces sees and how its actions are read."""
+    """E running games of N seats in one observation space and one action space."""
 
     observation_space: gymnasium.Space[Any]
     action_space: gymnasium.Space[Any]
 
     def observations(self) -> Observations:
-        """(E, N, *obs) of the present time step; written once a step however often it is asked for. Read it, do not keep it."""
+        """(E, N, *obs) of the current time step, written once per step. Valid until the next step; read only."""
         ...
 
     def action_masks(self) -> Masks | None:
-        """(E, N, A) of the present time step, or None if the games give no masks."""
+        """(E, N, A) int8 of the current time step, or None if the games have no masks."""
         ...
 
     def decode(self, actions: Actions, games: NDArray[np.intp], seats: NDArray[np.intp]) -> Actions:
-        """(B, *action) of this view, one per row (games[i], seats[i]) -> the actions that the games take."""
+        """Convert actions of this view to actions of the games.
+
+        Args:
+            actions: (B, *action) in `action_space`.
+            games: (B,) the game of each row.
+            seats: (B,) the seat of each row.
+
+        Returns:
+            (B, *action) in the games' own action space.
+        """
         ...
 
 
 class Viewed(Protocol):
-    """Games that can be seen in several pairs of spaces."""
+    """Games that offer views in several pairs of spaces."""
 
     @property
     def seats(self) -> int:
-        """N."""
+        """N, seats per game."""
         ...
 
     def view(self, observation_space: gymnasium.Space[Any], action_space: gymnasium.Space[Any]) -> View:
-        """The games as a player with these spaces sees them.
+        """A view of the games in these spaces.
 
         Raises:
-            ValueError: these games cannot be seen so; the text names both pairs of spaces.
+            ValueError: there is none; the text names these spaces and those of the games.
         """
         ...
 
 
 class SeatedPlayer:
-    """A player in these games.
+    """A player seated in games.
 
-    A slot is `game * seats + seat`; it also names the row that the player's recurrent state belongs to.
+    A slot is `game * seats + seat`; the player's recurrent state is kept by slot.
 
     Args:
-        player: who plays.
+        player: the player.
         games: the games.
 
     Attributes:
         player: as given.
-        uses_masks: whether it is handed action masks where the games have them.
+        uses_masks: whether the player is given action masks if the games have them.
 
     Raises:
-        ValueError: these games cannot be seen by it.
+        ValueError: the games have no view in the player's spaces.
     """
 
     def __init__(self, player: Player, games: Viewed) -> None:
@@ -124,16 +133,16 @@ class SeatedPlayer:
             raise ValueError(f"player {player.name!r} cannot play in these games: {error}") from error
 
     def act(self, slots: Slots) -> Actions:
-        """What the player does on these seats in the present time step.
+        """The player's actions for the current time step.
 
         Args:
-            slots: (B,) which seats.
+            slots: (B,) the seats to act for.
 
         Returns:
-            (B, *action) as the games take them.
+            (B, *action) in the games' own action space.
 
         Raises:
-            ValueError: the player returned anything but B actions of its action space.
+            ValueError: the player did not return B actions of its action space.
         """
 
         def rows(array: NDArray[Any]) -> NDArray[Any]:
@@ -148,7 +157,7 @@ class SeatedPlayer:
 
 
 def within(actions: Actions, space: gymnasium.Space[Any]) -> bool:
-    """Whether every row of actions is in the space, without a Python call per row for the usual spaces."""
+    """Whether every row of `actions` is in the space. Vectorised for Discrete, MultiDiscrete and Box."""
     if isinstance(space, (spaces.Discrete, spaces.MultiDiscrete)):
         sizes = space.n if isinstance(space, spaces.Discrete) else space.nvec
         return actions.dtype.kind in "iu" and bool(((actions >= space.start) & (actions < space.start + sizes)).all())
@@ -158,7 +167,7 @@ def within(actions: Actions, space: gymnasium.Space[Any]) -> bool:
 
 
 def _check_actions(player: Player, actions: Any, rows: int) -> None:
-    """Reject actions whose shape or dtype numpy would broadcast or cast, or that are out of the space."""
+    """Reject actions that numpy would broadcast or cast, and Discrete actions out of range."""
     space = player.action_space
     expected = (rows, *(space.shape or ()))
     if not isinstance(actions, np.ndarray) or actions.shape != expected:

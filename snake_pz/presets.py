@@ -1,4 +1,4 @@
-"""The rule sets that have a name."""
+"""Rule sets by name."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ PRESETS: dict[str, Callable[..., Rules]] = {
     **{f"battlesnake:{mode}": partial(Rules.battlesnake, mode) for mode in get_args(Battlesnake)},
     "hungry_geese": Rules.hungry_geese,
 }
-"""Rules by the names that users give them."""
+"""Constructors of rules by the name that users type."""
 
 
 def preset(name: str, **changes: Any) -> Rules:
-    """The rules of this name, with those fields changed that are not None.
+    """The named rules with the given fields changed; None leaves a field as it is.
 
     Raises:
-        ValueError: no such rules, or a field out of its range.
+        ValueError: an unknown name or field, or a value out of its range.
     """
     if name not in PRESETS:
         raise ValueError(f"rules must be one of {', '.join(map(repr, PRESETS))}, got {name!r}")

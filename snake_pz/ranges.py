@@ -1,4 +1,4 @@
-"""The ranges of numbers that users set, as data, and the one check of them."""
+"""Ranges of numbers that users set, as data, and their check."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Range:
-    """Which numbers a setting may have.
+    """The values allowed for a numeric setting.
 
     Attributes:
-        low: the least.
-        high: the greatest.
-        whole: whether it must be an int.
-        optional: whether it may be None.
+        low: smallest value.
+        high: largest value.
+        whole: whether the value must be an int.
+        optional: whether the value may be None.
     """
 
     low: float
@@ -29,7 +29,7 @@ def check_ranges(settings: Any, ranges: Mapping[str, Range]) -> None:
     """Check the attributes of `settings` that have a range.
 
     Raises:
-        ValueError: one is out of its range, or no such number.
+        ValueError: a value is out of its range or of the wrong type.
     """
     for name, allowed in ranges.items():
         value = getattr(settings, name)

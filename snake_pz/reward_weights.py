@@ -1,4 +1,4 @@
-"""RewardWeights: what the events of a turn are worth, as data. `core.rewards` pays it."""
+"""RewardWeights: the rewards for the events of a turn, as data. `core.rewards` computes rewards from them."""
 
 from __future__ import annotations
 
@@ -12,22 +12,26 @@ from snake_pz.rules import check_names
 
 @dataclasses.dataclass(frozen=True)
 class RewardWeights:
-    """What each event is worth. Every component is paid only on the turn of its event, and only to the snake it befalls."""
+    """The reward for each event, paid on the turn of the event to the snake that it happens to.
+
+    Raises:
+        ValueError: a weight is not a finite number.
+    """
 
     food: float = 0.5
     """For eating."""
     death: float = -1.0
     """For dying, whatever the cause."""
     kill: float = 0.0
-    """For each snake that dies on this turn and for which this one alone is responsible; not for its own death."""
+    """For each other snake that dies on this turn with this snake as its only killer."""
     win: float = 1.0
-    """For first place when the game ends by the rules, shared equally by those who tie for it. Not paid in a game that one
-    snake started alone, nor when an environment's `max_cycles` cuts the game short."""
+    """For first place when the game ends by the rules, divided equally among those who tie. Not paid in a game that one snake
+    started alone, nor when an environment's `max_cycles` truncates the game."""
     rank: float = 0.0
-    """Times a number from 1 (first) to -1 (last), evenly spaced and for ties the mean of the places they share, so that it
-    sums to zero over all snakes. Paid when the place is settled: at death, or at the end."""
+    """Multiplied by a number from 1 (first) to -1 (last): evenly spaced over the places, the mean for tied places, so that the
+    sum over all snakes is zero. Paid when the place is known: at death, or at the end of the game."""
     step: float = 0.0
-    """For each turn begun alive."""
+    """For each turn that the snake begins alive."""
 
     def __post_init__(self) -> None:
         """Check every field."""
@@ -46,14 +50,17 @@ PRESETS: dict[str, RewardWeights] = {
     "shaped": RewardWeights(),
     "rank": RewardWeights(food=0.0, death=0.0, win=0.0, rank=1.0),
 }
-"""`shaped` is the default. `rank` is zero-sum over the placements and nothing else."""
+"""Named weights. `shaped` is the default; `rank` pays for the placement only and is zero-sum."""
 
 
 def reward_weights(spec: RewardWeights | str | Mapping[str, float] | None) -> RewardWeights:
-    """RewardWeights from what users write: an instance, a preset's name, a mapping of weights (others as in `shaped`), None.
+    """RewardWeights from what users pass.
+
+    Args:
+        spec: RewardWeights, a name in PRESETS, a mapping of weights (the others as in `shaped`), or None for `shaped`.
 
     Raises:
-        ValueError: no such preset or weight.
+        ValueError: an unknown preset or weight, or a weight that is not a finite number.
     """
     if spec is None:
         return PRESETS["shaped"]

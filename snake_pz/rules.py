@@ -1,4 +1,4 @@
-"""The rules of a game as data: one frozen dataclass, a field a rule. Nothing here plays; `dynamics` does."""
+"""The rules of a game as data: one frozen dataclass with one field per rule. `core.dynamics` plays by them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MAX_SIDE = 128
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """What one game is played by. Immutable; derive a variant with `rules.replace(field=value)`.
+    """The rules of a game. Immutable: `rules.replace(field=value)` makes a variant.
 
     Raises:
         ValueError: a field is out of its range, or the board is too small for its snakes.
@@ -45,65 +45,70 @@ class Rules:
     start_length: int = 3
     """Segments of each snake at the start, at least 1."""
     start: Start = "rings"
-    """Where snakes start. `rings`: stretched out along concentric rectangles, equally spaced, all going round the same way.
-    `battlesnake`: curled up on the corner and the cardinal points of Battlesnake's standard map, with its food, but none with
-    growth on `every_turn` (on boards that are not square, smaller than 7 or with more than 8 snakes: on the rings, without
-    that food). `scattered`: curled up on random cells."""
+    """Where snakes start. `rings`: stretched out along concentric rectangles, equally spaced, all in the same sense of
+    rotation. `battlesnake`: curled up (all segments on one cell) on the corner and cardinal points of Battlesnake's standard
+    map, with that map's food, or without food if `growth` is `every_turn`; on boards that are not square, smaller than 7x7 or
+    have more than 8 snakes: curled up on the rings, without that food. `scattered`: curled up on random cells."""
     edge: Edge = "wall"
-    """`wall`: a head that leaves the board dies. `wrap`: it comes in on the other side."""
+    """`wall`: a snake whose head leaves the board dies. `wrap`: the head enters on the opposite side."""
     growth: Growth = "same_turn"
-    """`same_turn`: the tail stays on the turn of eating. `next_turn`: the tail moves on and its new cell is then doubled, so
-    that it stays on the turn after; a snake of one dies of it, its tail being where its head is. `every_turn`: as `next_turn`,
-    and after each turn every tail is doubled that is not so already, every snake is in full health and the food that nobody
-    ate is gone. A snake of one has no tail to double."""
+    """`same_turn`: the tail stays on the turn on which the snake eats. `next_turn`: the tail moves on that turn and its new
+    cell is doubled (holds two segments), so the tail stays on the following turn; a snake of length 1 dies of this, because its
+    tail is where its head is. `every_turn`: as `next_turn`, and at the end of every turn each tail that is not yet doubled is
+    doubled, health is full, and uneaten food is removed. A snake of length 1 has no tail to double."""
     max_length: int | None = None
-    """A longer snake loses its tail as it moves. None: no such limit."""
+    """Segments beyond this number are cut from the tail as the snake moves. None: no limit."""
     head_to_head: HeadToHead = "longest_survives"
-    """Several heads on one cell. `all_die`: nobody survives. `longest_survives`: the one longest does; equal ones die."""
+    """Several heads on one cell. `all_die`: all these snakes die. `longest_survives`: the single longest survives; if several
+    are longest, all die."""
     tied_killer: TiedKiller = "nobody"
-    """Who is responsible for a death if several are and none is longest. `nobody`, or the one with the `lowest_index`."""
+    """The killer where several snakes are responsible for a death and none of them is the longest: `nobody`, or the longest one
+    with the `lowest_index`."""
     own_body: OwnBody = "with_others"
-    """When a head in its own body is judged. `with_others`: with the other collisions. `at_once`: as it moves, before hunger
-    shortens it, and it counts as one that dies by its move."""
+    """When a head in its own body is judged. `with_others`: with all other collisions. `at_once`: during the move, before
+    hunger shortens the snake, which then counts as dead by its move."""
     reverse: Reverse = "straight"
     """A move opposite to the last executed one. `straight`: the snake goes straight on. `dies`: it is removed before it moves.
-    `is_a_move`: its head goes there, into its own neck if it is three long or longer. A curled up snake that has not moved yet
+    `is_a_move`: the head goes there, into the snake's own neck from length 3 on. A curled up snake that has not moved yet
     cannot reverse."""
     invalid_move: InvalidMove = "straight"
-    """A move that is no direction. `straight`: from the second segment through the head, up where these coincide. `dies`: the
-    snake is removed before it moves. The environment refuses such moves."""
+    """An action that is no direction. `straight`: the snake moves from its second segment through its head, or up if both are
+    on one cell. `dies`: it is removed before it moves. The environment rejects such actions."""
     dying_block: DyingBlock = "collided"
-    """Which bodies of snakes that die this turn still stop a head. `collided`: of those that die by collision, head-on
-    included; the bodies of those that die at a wall, of hunger, in a hazard or by their move are gone. `all`: all of them."""
+    """Which snakes that die on this turn still block other heads with their bodies. `collided`: those that die in a collision,
+    head-on included; bodies of snakes that die at a wall, of hunger, in a hazard or by their move are removed first. `all`: all
+    of them."""
     food_initial: int = 3
-    """Pieces of food on the board at the start (fewer if there are fewer free cells)."""
+    """Pieces of food at the start, fewer if there are fewer free cells."""
     food_minimum: int = 3
-    """Pieces of food on the board at the end of every turn (fewer if there are fewer free cells)."""
+    """Pieces of food to which the board is refilled after every turn, fewer if there are fewer free cells."""
     food_chance: float = 0.0
-    """Probability, 0 to 1, that one more piece appears on a turn that needed none for the minimum."""
+    """Probability, 0 to 1, that one more piece appears after a turn that needed none for the minimum."""
     food_near_heads: bool = True
-    """Whether food may appear, after a turn, right beside a head, seams not counted."""
+    """Whether food that appears after a turn may lie directly beside a head. Neighbours across a seam do not count."""
     contested_food: ContestedFood = "all_eat"
-    """Several heads on one piece. `all_eat`, or the one with the `lowest_index` takes it, be it one that dies at once."""
+    """Several heads on one piece of food. `all_eat`: each of these snakes eats. `lowest_index`: only the one with the lowest
+    index does, even if it dies on that turn."""
     hunger: Hunger = "health"
-    """`none`. `health`: one unit a turn, full again on eating, dead at 0. `segment`: a tail every `hunger_every` turns, dead
-    when nothing is left."""
+    """`none`: no hunger. `health`: every turn costs 1 health, eating restores full health, a snake at 0 dies. `segment`: every
+    `hunger_every` turns each snake loses a tail segment and dies if none is left."""
     hunger_every: int = 40
-    """Turns between two losses by `segment` hunger, at least 1."""
+    """Turns from one loss by `segment` hunger to the next, at least 1."""
     max_health: int = 100
-    """Full health in turns, 1 to 30,000; it only matters with hunger or hazards."""
+    """Full health in turns, 1 to 30,000; used only with `health` hunger or hazards."""
     hazard_damage: int = 0
-    """Health lost on a turn that ends with the head on a hazard without food, for each time the cell is listed; negative heals.
-    Who is out of health then dies of the hazard, starving or not. There are the hazards that a position was set up with, and
-    those of `shrink_every`."""
+    """Health lost on a turn that ends with the head on a hazard without food, once for each time the cell is listed as a
+    hazard; a negative number heals. A snake that has no health left then dies of the hazard, even if it was starving. Hazards
+    come from the position a game was set up with, and from `shrink_every`."""
     shrink_every: int = 0
-    """After every so many turns one more outer line, drawn at random, is hazard. 0: never."""
+    """Turns after which one more outer row or column, drawn at random, becomes a hazard, again and again. 0: never."""
     max_turns: int | None = None
-    """After this many turns the game ends by the rules: who lives is ranked by length. None: no such end."""
+    """Turns after which the game ends by the rules, with living snakes ranked by length. None: no limit."""
     ends_with: EndsWith = "one"
-    """How many snakes alive end the game. `one`, but `none` if one snake started alone; `one_always`, also then; or `none`."""
+    """How few living snakes end the game. `one`: one, or none if a snake started alone. `one_always`: one, even then. `none`:
+    the game ends when no snake is alive."""
     tied_deaths: TiedDeaths = "share"
-    """Placement of those that die on the same turn. They `share` a place, or are ranked `by_length` before that turn."""
+    """Ranks of snakes that die on the same turn. `share`: they share a rank. `by_length`: ranked by length before that turn."""
 
     def __post_init__(self) -> None:
         """Check every field."""
@@ -113,7 +118,7 @@ class Rules:
         check_ranges(self, _RANGES)
         if not isinstance(self.food_near_heads, bool):
             raise ValueError(f"food_near_heads must be True or False, got {self.food_near_heads!r}")
-        if self.start != "rings" and self.start_length > 251:  # a cell counts at most 255 segments, and four heads may come
+        if self.start != "rings" and self.start_length > 251:  # a cell counts at most 255 segments; four heads may enter it
             raise ValueError(f"start_length must be <= 251 where snakes start curled up, got {self.start_length}")
         most = sum(self.ring_room())
         if self.num_snakes > most:
@@ -124,20 +129,20 @@ class Rules:
 
     @classmethod
     def classic(cls, **changes: Any) -> Rules:
-        """The default game: 11x11, walls, four snakes, the longest survives head-on, hunger of 100 turns."""
+        """The default game: 11x11 with walls, four snakes, the longest survives head-on, starvation after 100 turns."""
         return cls.from_fields(changes)
 
     @classmethod
     def battlesnake(cls, mode: Battlesnake = "standard", **changes: Any) -> Rules:
-        """Battlesnake, as the official engine plays it (github.com/BattlesnakeOfficial/rules, commit 87e094e).
+        """Battlesnake as its official engine plays it (github.com/BattlesnakeOfficial/rules, commit 87e094e).
 
-        Its settings by default: food at least 1 and a chance of 15 (which spawns on 14 turns of 100), 14 damage a hazard, in
-        `royale` one more line of hazard every 25 turns; 11x11, four snakes, in `solo` one. Quirks of that engine are kept: a
-        snake of length 1 that eats dies in its own doubled tail, the first move of `constrictor` adds no length. Its games end
-        here on the turn that decides them; the official engine says so when it is called once more.
+        Defaults are the official ones: at least 1 piece of food and a food chance of 15 (which spawns on 14 turns of 100), 14
+        damage per hazard, in `royale` one more hazard line every 25 turns; 11x11, four snakes, one in `solo`. Quirks of that
+        engine are kept: a snake of length 1 that eats dies in its own doubled tail; the first move in `constrictor` adds no
+        length. One difference: a game ends on the turn that decides it, which the official engine reports one call later.
 
         Raises:
-            ValueError: no such mode, or a field that is no rule.
+            ValueError: an unknown mode or field, or a value out of its range.
         """
         if mode not in get_args(Battlesnake):
             raise ValueError(f"mode must be one of {', '.join(map(repr, get_args(Battlesnake)))}, got {mode!r}")
@@ -163,12 +168,12 @@ class Rules:
 
     @classmethod
     def hungry_geese(cls, **changes: Any) -> Rules:
-        """Hungry Geese, as Kaggle plays it (kaggle-environments 1.33.2): 11x7, a torus, four geese, 200 states.
+        """Hungry Geese as Kaggle plays it (kaggle-environments 1.33.2): 11x7, wrapping edges, four geese, 200 states.
 
-        Contested food goes to the goose of the lowest index, the one rule here that depends on a snake's number.
+        Contested food goes to the goose with the lowest index, the only outcome in this game that depends on an index.
 
         Raises:
-            ValueError: a field that is no rule.
+            ValueError: an unknown field, or a value out of its range.
         """
         fields: dict[str, Any] = {
             "width": 11,
@@ -196,7 +201,7 @@ class Rules:
         """`base` (default: classic) with these fields changed.
 
         Raises:
-            ValueError: a name that is no rule, with the nearest one that is.
+            ValueError: an unknown field, with the nearest known one, or a value out of its range.
         """
         check_names("rule", fields, [field.name for field in dataclasses.fields(cls)])
         return dataclasses.replace(base if base is not None else cls(), **fields)
@@ -212,21 +217,20 @@ class Rules:
 
     @property
     def uses_health(self) -> bool:
-        """Whether health can run out: there is that hunger, or hazards do damage."""
+        """Whether health can run out, by `health` hunger or by hazards."""
         return self.hunger == "health" or self.hazard_damage != 0
 
     def ring_room(self) -> list[int]:
-        """How many snakes can start on each of `rings()`, with a free cell between them; scattered ones anywhere."""
+        """How many snakes can start on each of `rings()` with a free cell between them; if `scattered`, on the whole board."""
         if self.start == "scattered":
             return [self.num_cells]
         apart = self.start_length + 1 if self.start == "rings" else 2
         return [len(ring) // apart for ring in self.rings()]
 
     def rings(self) -> list[list[int]]:
-        """The board's concentric rectangles that are closed paths, outermost first, each as flat cells in clockwise order.
+        """Concentric rectangles of the board that are closed paths, outermost first, each as flat cells in clockwise order.
 
-        Snakes start along these, equally spaced, so that on a square board two or four of them that fit on one see the same
-        game.
+        Snakes start on them, equally spaced: two or four snakes on one ring of a square board start from equivalent positions.
         """
         rings = []
         for inset in range(min(self.width, self.height) // 2):
@@ -262,15 +266,15 @@ def _choices() -> dict[str, tuple[Any, ...]]:
 
 
 def check_names(kind: str, given: Mapping[str, Any], known: list[str]) -> None:
-    """Refuse the first key of `given` that is not in `known`.
+    """Reject keys of `given` that are not in `known`.
 
     Args:
-        kind: what such a key is called in the message, "rule" for example.
+        kind: word for such a key in the message, "rule" for example.
         given: keys to check.
         known: all valid keys.
 
     Raises:
-        ValueError: with the nearest valid key and the list of all of them.
+        ValueError: a key is unknown; the message has the nearest valid key and all valid keys.
     """
     for name in given:
         if name not in known:

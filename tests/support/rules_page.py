@@ -1,9 +1,9 @@
 """Write docs/rules.md from `Rules`, the corner cases and the recorded transitions that the tests run.
 
     python tests/support/rules_page.py            writes the page
-    python tests/support/rules_page.py --check    exits 1 if the page is not what this would write
+    python tests/support/rules_page.py --check    exits 1 if the page differs from what this writes
 
-`test_rules_page` plays every case and compares the page, so that neither can disagree with the code.
+`test_rules_page` plays every case and compares the page, so neither can disagree with the code.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ INTRODUCTION = """\
 
 <!-- Written by tests/support/rules_page.py; edit that, or the tables' sources, and run it. -->
 
-Rules are data: an immutable `Rules`, a field a rule. A preset is a set of values, and any field can be changed:
+Rules are data: an immutable `Rules` with one field per rule. A preset is a set of values, and any field can be changed:
 
 ```python
 from snake_pz import Rules, snake_v0
@@ -50,34 +50,34 @@ print(rules.replace(edge="wrap").edge)
   87e094e), in the modes `standard`, `wrapped`, `constrictor`, `solo` and `royale`.
 - `Rules.hungry_geese()` is Hungry Geese as Kaggle plays it (`kaggle-environments` 1.33.2).
 
-Commands have them as `--rules classic`, `battlesnake`, `battlesnake:wrapped` (or another mode) and `hungry_geese`, and single
-fields only for the board and the snakes: `--width`, `--height`, `--snakes`. All else is Python's, as
+Commands take presets as `--rules classic`, `battlesnake`, `battlesnake:wrapped` (or another mode) and `hungry_geese`, and have
+options for the board and the number of snakes: `--width`, `--height`, `--num-snakes`. All other fields are set in Python, as in
 `make_sb3_env("greedy", env_kwargs={"rules": rules})`.
 
 ## A turn
 
-All snakes move at once, and all are judged on the board as it is after the moves. No outcome depends on a snake's number,
-with two exceptions that the official engines have: contested food in Hungry Geese, and who of several equally long snakes is
-*held responsible* for a death in Battlesnake. The stages:
+All snakes move at the same time; outcomes are judged on the board after all moves. No outcome depends on a snake's index, with
+two exceptions that the official engines have: contested food in Hungry Geese, and in Battlesnake which of several equally long
+snakes is the *killer*. The stages of a turn:
 
-1. **Move.** Each head goes one cell on, and each tail leaves its cell, unless the snake eats on this turn and `growth` is
-   `same_turn`. Reversals and invalid moves are dealt with here; with `own_body="at_once"`, so is a head in its own body.
-2. **Hunger.** A unit of health is lost, or on some turns a segment.
-3. **Hazard.** A head on a hazard loses health, once for each time the cell is listed, unless there is food on it. Who has
-   none left died of the hazard, even if it was starving already.
-4. **Eat.** Every head on food eats, also one at health 0, which is saved by it; health is full again. With
-   `growth="next_turn"` the tail's cell is doubled now: it stays on the turn after.
-5. **Die.** First those without health, off the board, or removed as they moved. Then collisions, judged together; the first
-   of these that holds for a head counts: in its own body, in the body of another, on the cell of another head. Bodies of
-   those that die by collision on this turn still stop others, the bodies of the rest that die are gone.
-6. **The board changes.** In `constrictor` food goes, health is full and every tail is doubled that is not so already; in
-   `royale` hazards are laid anew; food appears.
-7. **The end.** The game is over if too few snakes are left or `max_turns` have been played. Who dies on a later turn is
-   placed better; who lives at the end is placed by length.
+1. **Move.** Each head moves one cell, and each tail leaves its cell, unless the snake eats on this turn and `growth` is
+   `same_turn`. Reversals and invalid moves are handled here; with `own_body="at_once"`, so is a head in its own body.
+2. **Hunger.** Each snake loses 1 health, or on some turns a segment.
+3. **Hazard.** A head on a hazard loses health, once for each time the cell is listed, unless there is food on the cell. A snake
+   that has no health left dies of the hazard, even if it was starving.
+4. **Eat.** Every head on food eats and has full health again, which saves a snake at health 0. With `growth="next_turn"` the
+   tail's cell is doubled now, so the tail stays on the following turn.
+5. **Die.** First snakes without health, off the board, or removed during the move. Then collisions, all judged on the same
+   board; the first of these that applies to a head is the cause: its own body, the body of another snake, another head. Bodies
+   of snakes that die in a collision on this turn still block others; bodies of snakes that die otherwise are removed first.
+6. **Board.** In `constrictor` food is removed, health is full and every tail that is not yet doubled is doubled; in `royale`
+   hazards are set anew; food appears.
+7. **End.** The game is over if too few snakes are left or `max_turns` have been played. A snake that dies on a later turn is
+   placed better; snakes alive at the end are placed by length.
 
 ## Presets
 
-The rules that differ. `Rules` has more, see below.
+The fields in which presets differ; all fields are listed [below](#every-rule).
 
 """
 
@@ -85,36 +85,36 @@ QUIRKS = f"""\
 ## Kept as the official engines have it
 
 - **Battlesnake.** A snake of length 1 that eats dies in its own doubled tail. Reversing is a move like any other, deadly from
-  length 3 on. Food listed twice on a cell grows a snake twice. A hazard with negative damage heals, even a starving snake.
-- **Battlesnake, constrictor.** There is no food at the start, because the ruleset clears what the map put there; later the
-  map goes on to spawn, and what is not eaten on the next turn is gone. The first move adds no length. Dead snakes go on to
-  grow, once, which shows only in their last bodies.
-- **Battlesnake, royale.** A turn's damage is that of the hazards as they were before it. Before the first line is due,
-  hazards that were set up are cleared.
-- **Battlesnake, food.** Near a head means the four neighbours, not across seams, in `wrapped` neither. Food may appear on
-  hazards and on bodies of the dead. The official chance of 15 spawns on 14 turns of 100, hence `food_chance=0.14`.
-- **Hungry Geese.** Contested food goes to the goose of the lowest index. Two geese of length 1 may swap cells. A goose that
+  length 3 on. Food listed twice on a cell lengthens a snake by two. A hazard with negative damage heals, even a starving snake.
+- **Battlesnake, constrictor.** There is no food at the start, because the ruleset clears what the map placed; later the map
+  continues to spawn food, and food that is not eaten on the next turn is removed. The first move adds no length. Dead snakes
+  grow once more, which shows only in their last bodies.
+- **Battlesnake, royale.** The damage of a turn comes from the hazards as they were before the turn. Until the first line is
+  due, hazards that were set up are cleared.
+- **Battlesnake, food.** Near a head means its four neighbours, not across seams, not even in `wrapped`. Food may appear on
+  hazards and on bodies of dead snakes. The official chance of 15 spawns on 14 turns of 100, hence `food_chance=0.14`.
+- **Hungry Geese.** Contested food goes to the goose with the lowest index. Two geese of length 1 may swap cells. A goose that
   reverses is removed before it moves, at any length; its first action cannot reverse. A goose in its own body dies before
-  hunger shortens it, and stops nobody.
+  hunger shortens it, and blocks nobody.
 
-## Not as the official engines have it
+## Different from the official engines
 
-- A game ends on the turn that decides it. Battlesnake's engine says so when it is called once more.
-- Randomness is ours: which cells and which sides of `royale` are drawn has the same distribution, not the same numbers. A
-  game is a function of its rules, its seed and its actions.
-- A game of Battlesnake with one snake goes on until it dies, as in `solo`, unless `ends_with="one_always"`.
-- Snakes take the points of Battlesnake's standard map on square boards of side 7 or more with up to 8 snakes. Elsewhere they
-  start curled up on rings, without the map's food.
-- Ranks are ours for Battlesnake, which only has a winner: who dies on the same turn shares a place. Hungry Geese ranks those
-  by their length before that turn, as its rewards do.
-- Sides are 2 to {MAX_SIDE} cells. A cell holds at most 255 segments or pieces of food. With `growth="same_turn"` a snake
-  grows by one, however often a cell is listed as food.
+- A game ends on the turn that decides it. Battlesnake's engine reports the end one call later.
+- Random numbers differ: cells of food and sides of `royale` have the same distribution, not the same values. A game is a
+  function of its rules, its seed and its actions.
+- A game of Battlesnake with one snake lasts until it dies, as in `solo`, unless `ends_with="one_always"`.
+- Snakes start on the points of Battlesnake's standard map on square boards of side 7 or more with up to 8 snakes. Elsewhere
+  they start curled up on rings, without the map's food.
+- Battlesnake has only a winner; here every snake has a place, and snakes that die on the same turn share one. In Hungry Geese
+  those are placed by their length before that turn, as in its rewards.
+- Sides are 2 to {MAX_SIDE} cells. A cell holds at most 255 segments or pieces of food. With `growth="same_turn"` a snake grows
+  by one segment, however often a cell is listed as food.
 
 ## Corner cases
 
-Every line is played by the tests, by every preset. Presets that agree throughout a table share a column. The numbers are
-those of the [positions](#positions) below. A dash: the position cannot arise. In `constrictor` every tail is doubled already
-when the turn begins, so none leaves its cell, and a body is one longer than drawn. `solo` is meant for one snake; here is
+The tests play every row with every preset. Presets that agree throughout a table share a column. Numbers refer to the
+[positions](#positions) below. A dash: the position cannot arise. In `constrictor` every tail is already doubled when the turn
+begins, so no tail leaves its cell, and bodies are one segment longer than drawn. `solo` is meant for one snake; the tables show
 what it does with more.
 
 """
@@ -122,31 +122,31 @@ what it does with more.
 PROOF = """\
 ## Proof
 
-`tests/data/` holds what the official engines made of thousands of positions, from games, at random and made by hand
-([formats](../tests/data/README.md)). This replays any such files through the engine, prints for every kind of event how many
-hold, and exits 0 only if all do:
+`tests/data/` holds recorded results of the official engines for thousands of positions: from games, random, written by hand
+([formats](../tests/data/README.md)). This command replays such files through the engine, prints the number of agreements for
+each kind of event, and exits 0 only if all agree:
 
 ```bash
 python tests/support/official_rules.py tests/data/*.jsonl.gz
 ```
 
-Compared are bodies, those of the dead too, health, food and its order, cause of death and by whom, hazards, and whether the
-game is over; for geese also status and reward. All hold. Where food, hazards and snakes appear is random, and is tested as
-distributions in `tests/test_spawning.py`.
+It compares bodies (also of dead snakes), health, food and its order, causes of death and killers, hazards, and whether the game
+is over; for geese also status and reward. All agree. Where food, hazards and snakes appear is random; `test_spawning.py` in
+`tests/game/core` tests the distributions.
 
 """
 
 POSITIONS = """\
 ## Positions
 
-`A` is a head and `a` the body behind it, `+` the tail of a snake that ate on the turn before, `*` food, `#` a hazard. Arrows
-are moves. Where two segments share a cell the one nearer to its head is drawn.
+`A` is a head and `a` its body, `+` the tail of a snake that ate on the turn before, `*` food, `#` a hazard. Arrows are moves.
+Where two segments share a cell, the one nearer to its head is drawn.
 
 """
 
 
 def page() -> str:
-    """The whole page."""
+    """The text of the page."""
     parts = [INTRODUCTION, _presets(), QUIRKS]
     for section in dict.fromkeys(case.section for case in CASES):
         parts.append(f"### {section}\n\n{_cases([case for case in CASES if case.section == section])}\n")
@@ -173,7 +173,7 @@ def _presets() -> str:
 
 
 def _cases(cases: list[Case]) -> str:
-    """One table: presets whose columns are equal share one."""
+    """A table in which presets with equal columns share one."""
     columns: dict[tuple[str, ...], list[str]] = {}
     for preset in PRESETS:
         columns.setdefault(tuple(expected(case, preset) for case in cases), []).append(preset)
