@@ -1,7 +1,6 @@
-"""The picture of one game on a pygame surface in memory: board, snakes, side panel, at any size.
+"""The picture of one game on a pygame surface in memory: board, snakes, side panel, at any size and between turns.
 
-Between two turns it can be drawn at any moment, the snakes on their way. Nothing here needs a display or touches one; pygame
-is imported inside the functions.
+A `state` in this file is one game, E = 1. Nothing here needs a display; functions import pygame when called.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 
 HEADINGS = ((0, -1), (1, 0), (0, 1), (-1, 0))
 BODY_WIDTH, TAIL_WIDTH, BLUNT_WIDTH, TAPER = 0.68, 0.2, 0.51, 3.0
-"""Of a cell: width of a body, of the tip of its tail, of that of a doubled tail, and the length on which it narrows to it."""
+"""In cells: width of a body, width of the tip of its tail, of a doubled tail, and length over which the body tapers."""
 
 FATES = {
     "": "not playing",
@@ -54,32 +53,32 @@ FATES = {
     "reverse": "turned back on itself",
     "invalid": "made no move",
 }
-"""What each of `state.CAUSES` is called."""
+"""Words for each of `state.CAUSES`."""
 
 
 class Layout(NamedTuple):
-    """Where things are in a picture, all in pixels but the board's columns and rows."""
+    """Where things are in a picture. All numbers are pixels, except `columns` and `rows`."""
 
     columns: int
     rows: int
     wrap: bool
-    cell: int
-    left: int  # of the board
-    top: int
-    panel: int  # left of the panel
-    font: int
-    width: int  # of the picture
-    height: int
+    cell: int  # side of a cell
+    left: int  # left edge of the board
+    top: int  # top edge of the board
+    panel: int  # left edge of the panel
+    font: int  # height of its text
+    width: int  # width of the picture
+    height: int  # height of the picture
 
 
 def default_cell(rules: Rules) -> int:
-    """Pixels a cell that make a board about 450 pixels long, up to 800 if its cells would be too small to see."""
+    """Pixels per cell that make the board's longer side about 450 pixels, on large boards up to 800."""
     longest = max(rules.width, rules.height)
     return min(max(452 // longest, min(14, 800 // longest)), 64)
 
 
 def make_layout(rules: Rules, cell: int) -> Layout:
-    """Board on the left, panel on the right, text as large as suits the board; whole blocks of 16 pixels, for video."""
+    """The layout for this many pixels per cell: board left, panel right, sides multiples of 16 pixels, as video needs them."""
     board_width, board_height = rules.width * cell, rules.height * cell
     font = max(11, round(max(board_width, board_height) / 24))
     panel = board_width + 2 * font
@@ -92,7 +91,7 @@ def make_layout(rules: Rules, cell: int) -> Layout:
 
 
 def describe(state: SnakeState, snake: int, names: Sequence[str]) -> str:
-    """How it stands with a snake, in words."""
+    """The status of a snake in words: alive, its place, or how and when it died."""
     rank, died, killer = (int(array[0, snake]) for array in (state.rank, state.died, state.killer))
     if state.alive[0, snake]:
         if not state.over[0] or rank == 0:
@@ -110,12 +109,12 @@ def draw_game(
     """The picture of one game on a new surface of the layout's size.
 
     Args:
-        state: one game, E = 1, as everywhere in this file.
+        state: the game.
         rules: its rules.
         layout: where things are.
-        names: per snake.
-        before: the game a turn earlier; None: the snakes are drawn as they stand.
-        progress: how much of the way from there is done, 0 to 1.
+        names: one per snake.
+        before: the game a turn earlier, to draw the snakes between the two turns; None: as they are in `state`.
+        progress: the part of the turn that has passed, 0 to 1.
     """
     load_pygame()
     canvas = _background(layout).copy()
@@ -135,7 +134,7 @@ def draw_game(
         board.blit(layer, (0, 0))
     for snake in np.flatnonzero(state.alive[0]).tolist():
         _draw_snake(board, layout, snake, _body(state, snake, before, progress), max(int(state.heading[0, snake]), 0))
-    if progress >= 0.5:  # those who die are then where they were stopped
+    if progress >= 0.5:  # from here on the dying are drawn where they were stopped
         for snake in dying:
             x, y = place_of_death(state, snake, layout.columns)
             _blit(canvas, layout, mark(snake), layout.left + round(x * layout.cell), layout.top + round(y * layout.cell))
@@ -148,7 +147,7 @@ def draw_game(
 
 @lru_cache(maxsize=16)
 def _background(layout: Layout) -> pygame.Surface:
-    """What never changes: the paper, the checkered board and its edge, solid for a wall and dashed where the board wraps."""
+    """What no turn changes: background, checkered board, and its edge, which is solid for walls and dashed for wrapping."""
     import pygame
 
     surface = pygame.Surface((layout.width, layout.height), 0, 32)
@@ -179,12 +178,12 @@ def _place(layout: Layout, cell: int) -> tuple[int, int]:
 
 
 def _blit(surface: pygame.Surface, layout: Layout, shapes: tuple[Shape, ...], x: int, y: int) -> None:
-    """A sprite of the size of a cell."""
+    """Draw a sprite of the size of a cell."""
     surface.blit(sprite(shapes, layout.cell, layout.cell), (x, y))
 
 
 def _food(state: SnakeState, before: SnakeState | None, progress: float) -> Iterator[tuple[int, float]]:
-    """Cells with food and its size: what is eaten stays until the head is there, what is new grows."""
+    """Cells and sizes of food. Food being eaten is shown until half of the turn has passed; new food grows."""
     there = np.flatnonzero(state.food[0]).tolist()
     if before is None:
         yield from ((cell, 1.0) for cell in there)
@@ -197,23 +196,23 @@ def _food(state: SnakeState, before: SnakeState | None, progress: float) -> Iter
 
 
 class _Body(NamedTuple):
-    """Where a snake lies: a piece of a path, lengths and places along it in cells."""
+    """A body to draw: a stretch of a path. Positions along the path are in cells from its start."""
 
-    path: list[int]  # cells, no two equal ones in a row
-    head: float  # where along the path the head is
-    tail: float  # where the tip of the tail is
-    tip: float  # width of the tip
+    path: list[int]  # cells, successive ones different
+    head: float  # position of the head
+    tail: float  # position of the tip of the tail
+    tip: float  # width of the tip in cells
 
 
 def _standing(state: SnakeState, snake: int) -> _Body:
-    """The body as it lies after a turn; blunt where the last two segments are on one cell."""
+    """The body after a turn; its tip is blunt if the last two segments are on one cell."""
     cells = body_cells(state, 0, snake).tolist()
     path = [cell for cell, _ in itertools.groupby(cells)]
     return _Body(path, 0, len(path) - 1, BLUNT_WIDTH if cells[-2:-1] == cells[-1:] else TAIL_WIDTH)
 
 
 def _body(state: SnakeState, snake: int, before: SnakeState | None, progress: float) -> _Body:
-    """The body on its way from where it was; as it stands, if it cannot have come from there in one turn."""
+    """The body between two turns; as it is in `state` if it cannot have moved there from `before` in one turn."""
     now = _standing(state, snake)
     if before is None or not before.alive[0, snake]:
         return now
@@ -227,14 +226,14 @@ def _body(state: SnakeState, snake: int, before: SnakeState | None, progress: fl
 
 
 def _draw_snake(board: pygame.Surface, layout: Layout, snake: int, body: _Body, heading: int) -> None:
-    """A joined body that tapers to its tail, and the head over it."""
+    """Draw a joined body that tapers towards its tail, then the head over it."""
     size, taper = layout.cell, min(TAPER, body.tail - body.head)
-    narrows = body.tail - taper  # from here on
+    narrows = body.tail - taper  # the position from which it tapers
     for colour, scale in ((colour_of(snake), 1.0), (stripe_of(snake), 0.25)):
         if colour is None:
             continue
         tip, full = scale * body.tip * size, round(scale * BODY_WIDTH * size)
-        full += (size - full) % 2  # in the middle of a cell to the pixel
+        full += (size - full) % 2  # the same parity as a cell, so that it can be centred
         for k, (cell, following) in enumerate(itertools.pairwise(body.path)):
             dx, dy = _step(layout, cell, following)
             start, end = max(k, body.head), min(k + 1, body.tail)
@@ -256,7 +255,7 @@ def _draw_snake(board: pygame.Surface, layout: Layout, snake: int, body: _Body, 
 def _draw_dying(
     board: pygame.Surface, layout: Layout, state: SnakeState, snake: int, before: SnakeState, progress: float
 ) -> None:
-    """A snake that dies on this turn, on the way to where it is stopped; on the spot where that is off the board."""
+    """Draw a snake that dies on this turn, moving half a cell towards where it is stopped, or not at all off the board."""
     heading = max(int(state.heading[0, snake]), 0)
     if state.length[0, snake] > 0 and state.body[0, snake, state.head[0, snake]] != OFF_BOARD:
         body = _body(state, snake, before, progress / 2)
@@ -266,14 +265,14 @@ def _draw_dying(
 
 
 def _transparent(surface: pygame.Surface) -> pygame.Surface:
-    """A clear surface of the same size."""
+    """A transparent surface of the same size."""
     import pygame
 
     return pygame.Surface(surface.get_size(), pygame.SRCALPHA, 32)
 
 
 def _step(layout: Layout, cell: int, following: int) -> tuple[int, int]:
-    """(dx, dy) from a cell to its neighbour, out of the board where that is across the seam; (0, 0) for no neighbour."""
+    """(dx, dy) from a cell to its neighbour, across the seam if that is the way; (0, 0) if the cells are no neighbours."""
     dx, dy = following % layout.columns - cell % layout.columns, following // layout.columns - cell // layout.columns
     if layout.wrap and abs(dx) + abs(dy) != 1:
         dx = {layout.columns - 1: -1, 1 - layout.columns: 1}.get(dx, dx)
@@ -282,7 +281,7 @@ def _step(layout: Layout, cell: int, following: int) -> tuple[int, int]:
 
 
 def _corners(layout: Layout, cell: int, following: int) -> list[tuple[int, int]]:
-    """Where what is drawn from a cell to its neighbour starts: there, and across a seam also beyond the neighbour, outside."""
+    """Pixels (x, y) where a stroke from a cell to its neighbour starts; across a seam two, one of them outside the board."""
     size, (x, y), (to_x, to_y) = layout.cell, _place(layout, cell), _place(layout, following)
     dx, dy = _step(layout, cell, following)
     beyond = (to_x - dx * size, to_y - dy * size)
@@ -293,7 +292,7 @@ def _draw_bar(
     board: pygame.Surface, layout: Layout, colour: Colour, corners: list[tuple[int, int]],
     dx: int, dy: int, start: float, end: float, width: int,
 ) -> None:  # fmt: skip
-    """A stroke with round ends; `start` and `end` are parts of the way from one cell's middle to the next one's."""
+    """Draw a stroke with round ends; `start` and `end` are positions from one cell's middle (0) to the next one's (1)."""
     size, bounds = layout.cell, board.get_rect()
     first, last, across = round(start * size), round(end * size), (size - width) // 2
     for x, y in corners:
@@ -302,7 +301,7 @@ def _draw_bar(
         else:
             bar = (x + across, y + size // 2 + (first if dy > 0 else -last), width, last - first)
         if dx or dy:
-            board.fill(colour, bounds.clip(bar))  # pygame would keep the size of what juts out on the left or above
+            board.fill(colour, bounds.clip(bar))  # pygame would shift, not clip, what lies outside on the left or above
         for stop in (first, last):
             _blit(board, layout, (disc(0, 0, width / 2 / size, colour),), x + dx * stop, y + dy * stop)
 
@@ -311,23 +310,26 @@ def _draw_cone(
     board: pygame.Surface, layout: Layout, colour: Colour, corners: list[tuple[int, int]],
     dx: int, dy: int, start: float, end: float, wide: float, narrow: float,
 ) -> None:  # fmt: skip
-    """A stroke whose width, in pixels, changes on the way: discs so close together that they make a smooth edge."""
+    """Draw a stroke whose width in pixels changes linearly, as discs close enough together for a smooth edge."""
     size = layout.cell
     first, last = round(start * size), round(end * size)
     for stop in {*range(first, last, max(1, size // 12)), last}:
         width = wide + (narrow - wide) * (stop - first) / max(last - first, 1)
-        shapes = (disc(0, 0, round(2 * width) / 4 / size, colour),)  # half pixels are few enough to keep their sprites
+        shapes = (disc(0, 0, round(2 * width) / 4 / size, colour),)  # rounded to half pixels: few sprites to cache
         for x, y in corners:
             _blit(board, layout, shapes, x + dx * stop, y + dy * stop)
 
 
 def place_of_death(state: SnakeState, snake: int, columns: int) -> tuple[float, float]:
-    """(x, y) in cells where a snake was stopped, (0, 0) being on the first cell: short of what it ran into, else at its head.
+    """Where a snake was stopped: before the body or head that it ran into, on the edge of the board, or at its head.
 
     Args:
-        state: the game on the turn on which it dies.
-        snake: which snake.
-        columns: of the board.
+        state: the game on the turn on which the snake dies.
+        snake: index of the snake.
+        columns: columns of the board.
+
+    Returns:
+        (x, y) in cells; (0, 0) is the first cell.
     """
     at = int(state.head[0, snake])
     dx, dy = HEADINGS[max(state.heading[0, snake], 0)]
@@ -346,13 +348,13 @@ def place_of_death(state: SnakeState, snake: int, columns: int) -> tuple[float, 
 def _write(
     canvas: pygame.Surface, text: str, size: int, colour: Colour, left: int, right: int, y: float, *, flush_right: bool = False
 ) -> None:
-    """A line of text between two columns of pixels, its middle at height `y`."""
+    """Draw a line of text between two columns of pixels, vertically centred on `y`."""
     line = text_line(text, size, colour, right - left)
     canvas.blit(line, (right - line.get_width() if flush_right else left, round(y - line.get_height() / 2)))
 
 
 def _draw_panel(canvas: pygame.Surface, state: SnakeState, rules: Rules, layout: Layout, names: Sequence[str]) -> None:
-    """Turn, and a row per snake, as high as there is room for: two lines, or one if there are many snakes."""
+    """Draw the turn and a row per snake: two lines each, or one where there are many snakes."""
     font, left, right = layout.font, layout.panel, layout.width - layout.font
     small = round(0.85 * font)
     _write(canvas, f"Turn {state.turn[0]}", round(1.5 * font), TEXT, left, right, 1.7 * font)
@@ -373,7 +375,7 @@ def _draw_row(
     canvas: pygame.Surface, state: SnakeState, rules: Rules, layout: Layout, names: Sequence[str],
     snake: int, y: float, two_lines: bool,
 ) -> None:  # fmt: skip
-    """Of a snake: its head, or a mark if it is dead, name, length, and its health or what became of it."""
+    """Draw a snake's row: head (a mark if it is dead), name, length, and in the second line health or status."""
     font, right = layout.font, layout.width - layout.font
     small, left, bar_right = round(0.85 * font), layout.panel + round(2.6 * font), right - 3 * font
     alive = bool(state.alive[0, snake])

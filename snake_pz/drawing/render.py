@@ -1,7 +1,6 @@
-"""One game as a picture, as text, or in a window. Reads a `SnakeState`, never writes one.
+"""One game as a picture, as text, or in a window.
 
-Pictures are drawn into memory: they need no display and touch none. pygame is imported when the first one is asked for, not
-before.
+Pictures are drawn in memory and need no display. pygame is imported for the first picture, not before.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ if TYPE_CHECKING:
 def rgb_array(
     state: SnakeState, rules: Rules, *, cell_size: int | None = None, names: Sequence[str] | None = None
 ) -> NDArray[np.uint8]:
-    """A picture of one game: the board, and beside it turn, names, lengths, health and causes of death.
+    """A picture of one game: the board, and beside it the turn and each snake's name, length, health and status.
 
-    A snake that dies on this turn leaves a mark where it was stopped; its body is gone. Equal states give equal pixels.
+    A snake that dies on this turn is shown as a mark where it was stopped, without its body. Equal states give equal pixels.
 
     Args:
         state: one game, E = 1.
         rules: its rules.
-        cell_size: pixels a cell, 4 to 256; None: as many as make the board's longer side about 450,
-            up to 800 on large boards.
-        names: per snake; None: snake_0, snake_1, and so on.
+        cell_size: pixels per cell, 4 to 256; None: as many as make the board's longer side about 450 pixels, on large boards
+            up to 800.
+        names: one per snake; None: snake_0, snake_1, and so on.
 
     Returns:
-        (h, w, 3) uint8, h and w multiples of 16, the same for all states of these rules at this `cell_size`.
+        (h, w, 3) uint8. h and w are multiples of 16 and depend on the rules and `cell_size` only.
 
     Raises:
         ValueError: a `cell_size` out of range, not one game, or not one name per snake.
@@ -53,21 +52,21 @@ def rgb_array(
 
     pixels = pygame.surfarray.pixels3d(canvas)  # (w, h, 3), a view
     image = np.empty((pixels.shape[1], pixels.shape[0], 3), np.uint8)
-    for channel in range(3):  # three times as fast as one transposing copy
+    for channel in range(3):  # three times as fast as one transposed copy
         image[..., channel] = pixels[..., channel].T
     return image
 
 
 def ansi(state: SnakeState, rules: Rules, *, names: Sequence[str] | None = None) -> str:
-    r"""One game as plain text: two characters a cell and a line for each snake.
+    r"""One game as plain text: the board with two characters per cell, then a line for each snake.
 
-    Heads are capital letters followed by their heading (`^ > v <`), bodies small letters, food `*`, free cells `.`; `~` behind
-    any of them is a hazard. The border is `#` where it is a wall, `:` where the board wraps around. Names are made printable.
+    Heads are capital letters followed by their heading (`^ > v <`), bodies small letters, food `*`, free cells `.`; a `~` after
+    any of them is a hazard. The border is `#` for walls and `:` if the board wraps. Names are made printable.
 
     Args:
         state: one game, E = 1.
         rules: its rules.
-        names: per snake; None: snake_0, snake_1, and so on.
+        names: one per snake; None: snake_0, snake_1, and so on.
 
     Raises:
         ValueError: not one game, or not one name per snake.
@@ -100,12 +99,12 @@ class NoDisplayError(OSError):
 
 
 def open_window(rules: Rules, title: str, scale: float = 1.0) -> pygame.Surface:
-    """Open the window of this process, as large as suits the board and the display, or take the one that is open.
+    """Open the window of this process, or return it if it is open already.
 
     Args:
-        rules: what will be played in it.
-        title: of the window.
-        scale: of the picture, 1 is the size of `rgb_array`.
+        rules: rules of the game to show; with the display they determine the size.
+        title: title of the window.
+        scale: size of the picture relative to `rgb_array`, as far as the display has room.
 
     Raises:
         NoDisplayError: there is no display.
@@ -118,7 +117,7 @@ def open_window(rules: Rules, title: str, scale: float = 1.0) -> pygame.Surface:
         return screen
     try:
         pygame.display.init()
-        # Without any display SDL may fall back on a driver that draws where nobody sees it.
+        # Without a display SDL may fall back to a driver that draws off screen.
         if pygame.display.get_driver() == "offscreen" and "SDL_VIDEODRIVER" not in os.environ:
             raise pygame.error("SDL found no screen")
         width, height = pygame.display.get_desktop_sizes()[0]
@@ -128,7 +127,7 @@ def open_window(rules: Rules, title: str, scale: float = 1.0) -> pygame.Surface:
     except pygame.error as error:
         pygame.display.quit()
         raise NoDisplayError(
-            f"cannot open a window, there is no display ({error}); SDL_VIDEODRIVER=dummy runs without seeing anything"
+            f"cannot open a window, there is no display ({error}); SDL_VIDEODRIVER=dummy runs without one"
         ) from None
     pygame.display.set_caption(printable(title))
     pygame.display.set_icon(sprites.sprite(sprites.head(0, 1), 32, 32))
@@ -144,18 +143,18 @@ def draw_on(
     before: SnakeState | None = None,
     progress: float = 1.0,
 ) -> pygame.Rect:
-    """Fill a surface with the picture of one game, as large as there is room for.
+    """Fill a surface with the picture of one game, as large as fits.
 
     Args:
         screen: the surface.
         state: one game, E = 1.
         rules: its rules.
-        names: per snake; None: snake_0, snake_1, and so on.
-        before: the game a turn earlier, to draw the snakes on their way from there; None: as they stand.
-        progress: how much of the way is done, 0 to 1.
+        names: one per snake; None: snake_0, snake_1, and so on.
+        before: the game a turn earlier, to draw the snakes between the two turns; None: as they are in `state`.
+        progress: the part of the turn that has passed, 0 to 1.
 
     Returns:
-        Where on the surface the board is.
+        The area of the board on the surface.
 
     Raises:
         ValueError: not one game, or not one name per snake.
@@ -171,17 +170,20 @@ def draw_on(
 
 
 class Window:
-    """A window that shows one game after each turn, opened by the first `show`; snakes slide from turn to turn.
+    """A window that shows one game turn by turn, with snakes sliding between turns. The first `show` opens it.
 
-    pygame has one window per process: two `Window`s draw into the same one. Closing it, by `close()` or by the user, ends it
-    for good, and later calls of `show` return at once. Keyboard events are left in pygame's queue for whoever plays.
+    pygame has one window per process: two `Window`s draw into the same one. Once closed, by `close` or by the user, it stays
+    closed, and `show` returns at once. Keyboard events stay in pygame's queue for those who play.
 
     Args:
-        fps: calls of `show` per second at most, each waits for its time; 0: no waiting. Above 30 nothing slides.
-        title: of the window.
+        fps: most calls of `show` per second; `show` waits accordingly. 0: no waiting. Above 30 snakes do not slide.
+        title: title of the window.
 
     Attributes:
         closed: whether it was closed, by `close` or by the user.
+
+    Raises:
+        ValueError: `fps` below 0.
     """
 
     def __init__(self, fps: float = 10, title: str = "snake-pz") -> None:
@@ -191,11 +193,16 @@ class Window:
         self.title = title
         self.closed = False
         self._open = False
-        self._last: SnakeState | None = None  # what was shown last
-        self._due = 0.0  # when the next picture may be complete, by time.perf_counter
+        self._last: SnakeState | None = None  # the state shown last
+        self._due = 0.0  # the earliest end of the next `show`, by time.perf_counter
 
     def show(self, state: SnakeState, rules: Rules, *, names: Sequence[str] | None = None) -> None:
-        """Draw the game as large as the window allows and wait until its time is over.
+        """Draw the game as large as the window allows, and wait as long as `fps` says.
+
+        Args:
+            state: one game, E = 1.
+            rules: its rules.
+            names: one per snake; None: snake_0, snake_1, and so on.
 
         Raises:
             NoDisplayError: there is no display to open a window on.
@@ -207,7 +214,7 @@ class Window:
         try:
             screen = open_window(rules, self.title)
         except NoDisplayError as error:
-            raise NoDisplayError(f"{error}, render_mode='rgb_array' and 'ansi' need no window") from None
+            raise NoDisplayError(f"{error}; render_mode='rgb_array' and 'ansi' need no window") from None
         self._open = True
         import pygame
 
@@ -217,7 +224,7 @@ class Window:
             before = None
         start = time.perf_counter()
         while True:
-            events = pygame.event.get(exclude=(pygame.KEYDOWN, pygame.KEYUP))  # a full queue would drop the closing
+            events = pygame.event.get(exclude=(pygame.KEYDOWN, pygame.KEYUP))  # a full queue would drop the closing event
             if any(event.type in (pygame.QUIT, pygame.WINDOWCLOSE) for event in events):
                 self.close()
                 return
@@ -232,7 +239,7 @@ class Window:
         self._due = now + 1 / self.fps if self.fps else 0.0
 
     def close(self) -> None:
-        """Close the window. May be called at any time, and again."""
+        """Close the window. May be called at any time and more than once."""
         if self._open:
             import pygame
 
@@ -242,13 +249,13 @@ class Window:
 
 
 def follows(before: SnakeState, after: SnakeState) -> bool:
-    """Whether one may be what a turn of the other led to: a turn later, in a game of the same seed."""
+    """Whether `after` may be the turn after `before`: the next turn number and the same seed."""
     return bool(after.turn[0] == before.turn[0] + 1 and after.seed[0] == before.seed[0])
 
 
 @lru_cache(maxsize=64)
 def _fitting(rules: Rules, width: int, height: int) -> picture.Layout:
-    """The largest layout within these pixels, or the smallest there is."""
+    """The largest layout that fits into this many pixels; the smallest layout if none fits."""
     for cell in range(max(width // rules.width, 4), 4, -1):
         layout = picture.make_layout(rules, cell)
         if layout.width <= width and layout.height <= height:

@@ -1,7 +1,6 @@
-"""What things look like: colours, shapes, and the sprites and lines of text made of them.
+"""Colours, shapes, and the sprites and lines of text made of them.
 
-Sprites are anti-aliased, painted once for each size and colour and kept from then on. Nothing here needs a display or
-touches one; pygame is imported inside the functions.
+Sprites are anti-aliased and cached by shapes and size. Nothing here needs a display; functions import pygame when called.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ if TYPE_CHECKING:
 
 Colour = tuple[int, int, int]
 Shape = tuple[float, float, float, float, float, Colour, float]
-"""A stroke with round ends: x0, y0, x1, y1, radius (a disc where both ends coincide), colour, opacity 0 to 1."""
+"""A stroke with round ends: x0, y0, x1, y1, radius, colour, opacity 0 to 1. It is a disc if both ends coincide."""
 
 PALETTE: tuple[Colour, ...] = (
     (86, 180, 233), (230, 159, 0), (0, 158, 115), (204, 121, 167), (240, 228, 66), (213, 94, 0), (0, 114, 178), (222, 222, 222),
 )  # fmt: skip
-"""Colours of snakes 0 to 7, told apart with any colour vision: Okabe and Ito, "Color Universal Design", 2008, with a light
-grey for their black. Snakes 8 to 15 wear the same with a dark stripe, all later ones with a stripe of another colour."""
+"""Colours of snakes 0 to 7, distinguishable with any colour vision: Okabe and Ito, "Color Universal Design", 2008, with a light
+grey in place of black. Snakes 8 to 15 have the same colours with a dark stripe, later ones with a stripe of another colour."""
 
 PAPER, LIGHT_CELL, DARK_CELL = (16, 20, 27), (35, 42, 54), (31, 37, 48)
 FRAME, TEXT, FAINT, INK, WHITE = (126, 138, 158), (232, 236, 242), (138, 149, 168), (12, 15, 20), (255, 255, 255)
@@ -36,24 +35,24 @@ APPLE, LEAF, HAZARD_TAPE = (236, 72, 72), (120, 190, 80), (214, 178, 94)
 
 @cache
 def load_pygame() -> None:
-    """Import what is used of pygame, without its greeting on stdout and its warnings about packages."""
+    """Import the parts of pygame that drawing uses, without its greeting on stdout and its warnings about packages."""
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import pygame.font
         import pygame.surfarray
 
         pygame.font.init()
-        pygame.font.Font(None, 12)  # the first one imports more, with warnings of its own
+        pygame.font.Font(None, 12)  # the first font imports more modules, with warnings of their own
 
 
 @lru_cache(maxsize=1024)
 def sprite(shapes: tuple[Shape, ...], unit: int, side: int) -> pygame.Surface:
-    """Shapes painted over each other on a transparent square of `side` pixels, the origin in its middle.
+    """Shapes painted over each other on a transparent square, with the origin in its middle.
 
     Args:
-        shapes: in units, the lowest first.
-        unit: pixels.
-        side: pixels; even if `unit` is, so that the middle of the square is the middle of a cell.
+        shapes: lengths in units; the lowest shape first.
+        unit: pixels per unit.
+        side: side of the square in pixels. Even if `unit` is even, so that the middle of the square is the middle of a cell.
     """
     import pygame
 
@@ -75,11 +74,11 @@ def sprite(shapes: tuple[Shape, ...], unit: int, side: int) -> pygame.Surface:
 
 @lru_cache(maxsize=4096)
 def text_line(text: str, size: int, colour: Colour, room: int) -> pygame.Surface:
-    """A line of text, made printable, at most `room` pixels wide, cut with dots where it is longer."""
+    """A line of text, made printable, `size` pixels high and at most `room` wide; longer text is cut and ends in dots."""
     import pygame
 
     pygame.font.init()
-    font = pygame.font.Font(None, size)  # made anew each time: a font kept would not survive a pygame.quit() by others
+    font = pygame.font.Font(None, size)  # not cached: a font would not survive a pygame.quit() elsewhere
     shown = text = printable(text[:1000])
     while text and font.size(shown)[0] > room:
         text = text[:-1]
@@ -93,24 +92,24 @@ def disc(x: float, y: float, radius: float, colour: Colour, opacity: float = 1.0
 
 
 def colour_of(snake: int) -> Colour:
-    """Of a snake's body."""
+    """Colour of a snake's body."""
     return PALETTE[snake % len(PALETTE)]
 
 
 def stripe_of(snake: int) -> Colour | None:
-    """Of the stripe along its body, if it has one."""
+    """Colour of the stripe along a snake's body, None without a stripe."""
     style = snake // len(PALETTE)
     return (None, INK)[style] if style < 2 else colour_of(snake + (style - 2) % 7 + 1)
 
 
 def colours(snake: int) -> tuple[Colour, Colour | None]:
-    """Of a snake: its body's, and its stripe's if it has one."""
+    """Colours of a snake's body and of its stripe, None without a stripe."""
     return colour_of(snake), stripe_of(snake)
 
 
 @lru_cache(maxsize=1024)
 def head(snake: int, heading: int) -> tuple[Shape, ...]:
-    """A head in units of a cell: skull, stripe, eyes looking ahead."""
+    """A snake's head, its eyes looking in the direction `heading`. The unit is a cell."""
     shapes: list[Shape] = [(0, 0.08, 0, -0.06, 0.41, colour_of(snake), 1.0)]
     stripe = stripe_of(snake)
     if stripe is not None:
@@ -123,7 +122,7 @@ def head(snake: int, heading: int) -> tuple[Shape, ...]:
 
 
 def mark(snake: int) -> tuple[Shape, ...]:
-    """The mark of a death, in units of a cell: a cross on a disc."""
+    """The mark where a snake died: a cross on a disc. The unit is a cell."""
     a = 0.13
     strokes = ((-a, -a, a, a, 0.055, INK, 1.0), (-a, a, a, -a, 0.055, INK, 1.0))
     return disc(0, 0, 0.36, INK, 0.8), disc(0, 0, 0.31, colour_of(snake)), *strokes
@@ -131,7 +130,7 @@ def mark(snake: int) -> tuple[Shape, ...]:
 
 @lru_cache(maxsize=256)
 def hazard(times: int) -> tuple[Shape, ...]:
-    """A hazard: tape across a cell, the more opaque the more often the cell is listed."""
+    """A hazard: stripes across a cell, more opaque if the cell is listed more often. The unit is a cell."""
     opacity = min(0.25 + 0.15 * times, 1.0)
     stripes = [(at - 1, 1.0, at + 1, -1.0, 0.06, HAZARD_TAPE, opacity) for at in (-1.0, -0.5, 0.0, 0.5, 1.0)]
     return disc(0, 0, 1, HAZARD_TAPE, 0.08), *stripes
@@ -139,7 +138,7 @@ def hazard(times: int) -> tuple[Shape, ...]:
 
 @lru_cache(maxsize=16)
 def apple(size: float) -> tuple[Shape, ...]:
-    """Food, in units of a cell and as large as `size`, which is 1 for a whole piece."""
+    """A piece of food; `size` is 1 for full size. The unit is a cell."""
     whole = disc(0, 0.05, 0.27, APPLE), (0.02, -0.2, 0.12, -0.3, 0.055, LEAF, 1.0), disc(-0.1, -0.04, 0.06, WHITE, 0.7)
     return tuple(
         (x0 * size, y0 * size, x1 * size, y1 * size, radius * size, colour, opacity)

@@ -1,1 +1,1 @@
-"""A window where people play and watch."""
+"""A window in which people play and watch."""

@@ -1,4 +1,4 @@
-"""People as players: the keys, a queue of turns for each person, and the player object that takes its moves from there."""
+"""People as players: the keys, a queue of turns per person, and the Player that takes its moves from the queue."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from typing import Any
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from snake_pz.core.actions import action_space
 from snake_pz.core.observations import BOARD_PLANES, TTL_STEP, observation_space
 from snake_pz.core.state import NO_HEADING
+from snake_pz.players import Player
 from snake_pz.rules import Rules
 
 KEYS: dict[str, tuple[str, ...]] = {
@@ -28,13 +30,13 @@ KEYS: dict[str, tuple[str, ...]] = {
     "again": ("K_r", "K_RETURN", "K_KP_ENTER"),
     "quit": ("K_ESCAPE",),
 }
-"""All keys, by pygame's names: those that steer, in the order up, right, down, left, and those of the game."""
+"""All keys by pygame's names: keys that steer, in the order up, right, down, left, and keys of the session."""
 
 CAPS: dict[str, tuple[str, ...]] = {"arrows": ("left", "up", "down", "right"), "WASD": ("W", "A", "S", "D")}
-"""What is on the keys that steer."""
+"""Labels of the keys that steer, in the order in which they are shown."""
 
 MOST_TURNS = 4
-"""Turns that are kept; what is pressed beyond is too far ahead to be meant."""
+"""Turns that a queue holds; further ones are dropped as unintended."""
 
 _OWN_BODY, _OWN_HEAD = BOARD_PLANES.index("own body"), BOARD_PLANES.index("own head")
 _STEPS = ((0, -1), (1, 0), (0, 1), (-1, 0))
@@ -42,28 +44,27 @@ _STEPS = ((0, -1), (1, 0), (0, 1), (-1, 0))
 
 @cache
 def key_codes(what: str) -> tuple[int, ...]:
-    """The codes that events carry for an entry of KEYS."""
+    """Codes that pygame's events carry for the keys of an entry of KEYS."""
     import pygame
 
     return tuple(getattr(pygame, name) for name in KEYS[what])
 
 
 class Steering:
-    """The turns that somebody has asked for and that have not been made yet."""
+    """A queue of turns that a person has asked for and that have not been made yet."""
 
     def __init__(self) -> None:
         self._turns: deque[int] = deque()
 
     def press(self, direction: int) -> None:
-        """Ask for an absolute direction."""
+        """Add an absolute direction to the queue."""
         if len(self._turns) < MOST_TURNS and (not self._turns or self._turns[-1] != direction):
             self._turns.append(direction)
 
     def next(self, heading: int) -> int | None:
-        """The next turn to make, None for none.
+        """Take the next turn from the queue; None if there is none.
 
-        What is no turn of a snake that last moved in this direction, back or straight on, is passed over. So a quick turn back
-        is two keys, each made on a turn of its own.
+        Directions that are straight ahead or back are skipped, so reversing takes two keys, each made on a turn of its own.
 
         Args:
             heading: the direction last executed; NO_HEADING if there was none.
@@ -75,18 +76,18 @@ class Steering:
         return None
 
     def clear(self) -> None:
-        """Forget them."""
+        """Empty the queue."""
         self._turns.clear()
 
 
-class Person:
-    """A person at the keyboard as a player like any other, of one snake.
+class Person(Player):
+    """A person at the keyboard, as the player of one snake.
 
-    Without a key it goes straight on; a curled up snake that has not moved yet goes where it is safe.
+    If no key was pressed the snake goes straight on; a curled up snake that has not moved yet makes a move that is not masked.
 
     Args:
-        name: what others call it.
-        rules: of the games it will play.
+        name: name that others see.
+        rules: rules of the games to play.
         keys: entries of KEYS that steer.
 
     Attributes:
@@ -102,20 +103,29 @@ class Person:
         self.action_space: gymnasium.Space[Any] = action_space("absolute")
         self._rules = rules
         self._steering = Steering()
-        self._heading: int | None = None  # as last executed; None before the first move
+        self._heading: int | None = None  # last executed; None before the first move
 
     def press(self, key: int) -> bool:
-        """Take a key, pygame's code for it, if it is one of this person's."""
+        """Take a key, given by pygame's code.
+
+        Returns:
+            Whether it is one of this person's keys.
+        """
         for keys in self.keys:
             if key in key_codes(keys):
                 self._steering.press(key_codes(keys).index(key))
                 return True
         return False
 
+    @override
     def act(
         self, observations: NDArray[np.uint8], slots: NDArray[np.intp], action_masks: NDArray[np.int8] | None
     ) -> NDArray[np.int64]:
-        """The move of the one snake, (1,)."""
+        """(1,) the move of the one snake.
+
+        Raises:
+            ValueError: not one row.
+        """
         if len(observations) != 1:
             raise ValueError(f"a person plays one snake, {self.name!r} got {len(observations)}")
         heading = self._heading if self._heading is not None else heading_on_board(observations[0], self._rules)
@@ -127,19 +137,20 @@ class Person:
         self._heading = move
         return np.array([move], np.int64)
 
+    @override
     def reset(self, slots: NDArray[np.intp]) -> None:
-        """A new game: no turn is waiting."""
         self._steering.clear()
         self._heading = None
 
+    @override
     def seed(self, seed: int) -> None:
-        """There is nothing random about it."""
+        """Do nothing: a person has no random stream."""
 
 
 def heading_on_board(board: NDArray[np.uint8], rules: Rules) -> int:
-    """Where the own snake heads in a `board` observation, from its neck to its head; NO_HEADING where these coincide.
+    """The own snake's heading in a `board` observation, from neck to head; NO_HEADING if both are on one cell.
 
-    Of a snake longer than a plane can tell, 26 and more, it may be any direction away from its body.
+    For a snake of 26 segments or more, longer than a plane encodes, it may be any direction away from the snake's body.
     """
     at = np.argwhere(board[_OWN_HEAD])
     if not len(at):

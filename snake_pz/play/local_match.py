@@ -1,4 +1,4 @@
-"""One game after another among player objects of any encoding, one turn at a time. Knows no clock, window or keyboard."""
+"""One game after another among players of any encoding, one turn at a time, without clock, window or keyboard."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from snake_pz.rules import Rules
 
 
 class LocalMatch:
-    """The players around one board. Not thread-safe, but `decide` only reads the game.
+    """Players on one board. Not thread-safe, but `decide` only reads the game.
 
     Args:
-        rules: what is played.
-        players: one per snake; the same object may stand several times and then decides for all its snakes at once.
+        rules: rules of the games.
+        players: one per snake. The same object may occur several times; it then decides for all its snakes in one call.
 
     Attributes:
-        engine: with the one game.
-        names: of the players, short and all different.
-        before: the game a turn ago, None at its start.
-        recorder: of the running game.
+        engine: the engine with the one game.
+        names: names of the players, short and all different.
+        before: the game one turn earlier, None at the start.
+        recorder: recorder of the running game.
 
     Raises:
-        ValueError: not one player per snake, or one that cannot play on this board.
+        ValueError: not one player per snake, or a player that cannot play on this board.
     """
 
     def __init__(self, rules: Rules, players: Sequence[Player]) -> None:
@@ -44,7 +44,7 @@ class LocalMatch:
         self._actions = np.zeros((1, rules.num_snakes), np.int8)
 
     def start(self, seed: int) -> None:
-        """Begin a game; the same seed gives the same game among players who do the same, and seeds all of them."""
+        """Start a game, and reset and seed its players. Equal seeds and equal moves of people give equal games."""
         self.engine.reset(seeds=[seed])
         self.before = None
         self.recorder = Recorder(self.engine, seed, self.names)
@@ -55,20 +55,20 @@ class LocalMatch:
             self.players[seats[0]].seed(own_seed)
 
     def decide(self, seats: Iterable[int]) -> None:
-        """Ask those of these players whose snakes are alive for their next move."""
+        """Ask the players on these seats for the next moves of their living snakes."""
         state = self.engine.state
         for own in self._groups(seat for seat in seats if state.alive[0, seat]):
             self._actions[0, own] = self._seated[id(self.players[own[0]])].act(np.array(own))
 
     def turn(self) -> None:
-        """Play what was decided."""
+        """Play a turn with the moves that `decide` asked for."""
         self.before = self.engine.save()
         self.engine.step(self._actions)
         if self.recorder is not None:
             self.recorder.turn(self._actions)
 
     def _groups(self, seats: Iterable[int]) -> list[list[int]]:
-        """These seats by player object."""
+        """These seats grouped by player object."""
         groups: dict[int, list[int]] = {}
         for seat in seats:
             groups.setdefault(id(self.players[seat]), []).append(seat)

@@ -1,4 +1,4 @@
-"""ManualPolicy: a person at the keyboard in a loop over the environment, as PettingZoo's own environments have it."""
+"""ManualPolicy: a person at the keyboard in a loop over the environment, as in PettingZoo's own environments."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from snake_pz.play.keyboard import Steering, key_codes
 
 
 class ManualPolicy:
-    """Steer one agent with the arrow keys or WASD. Without a key it goes straight on.
+    """Steer one agent with the arrow keys or WASD. If no key was pressed it goes straight on.
 
-    Escape closes the window, and the game goes on without it; backspace resets the environment. Two quick turns within a step
-    are made one after the other. `snake_pz.play` has the comforts: pause, speed, several people, a smooth picture.
+    Escape closes the window while the game continues; backspace resets the environment. Two quick turns within a step are made
+    one after the other. `snake_pz.play.session` offers pause, speed, several people and a sliding picture.
 
     Args:
-        env: `snake_v0.env` or `snake_v0.parallel_env`, or a wrapper of one, with `render_mode="human"`; keys reach the window
-            that it draws.
-        agent_id: which of `possible_agents`.
-        show_obs: print the agent's observations.
+        env: `snake_v0.env` or `snake_v0.parallel_env`, or a wrapper of one, with `render_mode="human"`: keys are read from its
+            window.
+        agent_id: index of the agent in `possible_agents`.
+        show_obs: whether to print the agent's observations.
 
     Attributes:
-        agent: its name.
+        agent: name of the agent.
     """
 
     def __init__(self, env: Any, agent_id: int = 0, show_obs: bool = False) -> None:
@@ -33,12 +33,12 @@ class ManualPolicy:
         """The agent's next action, in the action space of the environment.
 
         Raises:
-            ValueError: asked about another agent.
+            ValueError: called for another agent.
         """
         import pygame
 
         if agent != self.agent:
-            raise ValueError(f"this manual policy plays {self.agent!r}, got {agent!r}")
+            raise ValueError(f"agent must be {self.agent!r}, which this manual policy steers, got {agent!r}")
         if self.show_obs:
             print(observation)
         if pygame.display.get_init():
@@ -52,7 +52,7 @@ class ManualPolicy:
 
     @property
     def available_agents(self) -> dict[str, int]:
-        """All agents and their ids."""
+        """Agent names and their ids."""
         return {agent: number for number, agent in enumerate(self.env.possible_agents)}
 
     def _press(self, key: int) -> None:

@@ -1,6 +1,6 @@
-"""What is shown over a game while people play it: the cards at start and end, the countdown, notes.
+"""Overlays on a game that people play: the cards at start and end, the countdown, notes.
 
-All of it is made of lines of text, keys and snakes' heads. pygame is imported inside the functions.
+They are made of lines of text, keys and snakes' heads. Functions import pygame when called.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ if TYPE_CHECKING:
 
 
 class Key(NamedTuple):
-    """A key with something on it."""
+    """A key with its label."""
 
     cap: str
 
 
 class Face(NamedTuple):
-    """A snake's head, or its mark if it is dead."""
+    """A snake's head, or its mark of death."""
 
     snake: int
     alive: bool = True
 
 
 class Quiet(NamedTuple):
-    """Text that is less important."""
+    """Text in a faint colour."""
 
     text: str
 
 
 Part = str | Key | Face | Quiet
 Line = tuple[Part, ...]
-"""Parts beside each other."""
+"""Parts from left to right."""
 
 CARD, KEY_FACE = (24, 30, 40), (58, 68, 86)
 SHOWN = 10
-"""Rows of a table at most."""
+"""Most rows of a card."""
 
 _OR = Quiet("or")
 _ARROWS = {"up": 0, "right": 1, "down": 2, "left": 3}
 _WIDEST_TEXT = 16
-"""Of one part, in lines' heights."""
+"""Width of one part at most, in heights of a line."""
 
 PLAYING_KEYS: tuple[Line, ...] = (
     (Key("Space"), Quiet("pause"), Key("."), Quiet("a single turn while paused"), Key("+"), Key("-"), Quiet("speed")),
@@ -62,12 +62,12 @@ PLAYING_KEYS: tuple[Line, ...] = (
 
 
 def start_card(match: LocalMatch, description: str, size: tuple[int, int]) -> pygame.Surface:
-    """Who plays, with which keys and in which colour.
+    """The card before a game: players, their colours and their keys.
 
     Args:
-        match: with the players.
-        description: what is played, a line.
-        size: pixels of the window.
+        match: the match.
+        description: a line about the game.
+        size: (width, height) in pixels that the card may have.
     """
     rows: list[tuple[Line, ...]] = []
     for snake, (name, player) in enumerate(zip(match.names, match.players, strict=True)):
@@ -88,11 +88,11 @@ def start_card(match: LocalMatch, description: str, size: tuple[int, int]) -> py
 
 
 def result_card(match: LocalMatch, size: tuple[int, int]) -> pygame.Surface:
-    """Placements, lengths and causes of death of a game that is over.
+    """The card after a game: placements, lengths and causes of death.
 
     Args:
-        match: with the game.
-        size: pixels of room for it.
+        match: the match, whose game is over.
+        size: (width, height) in pixels that the card may have.
     """
     state, names = match.engine.state, match.names
     ranks = state.rank[0].tolist()
@@ -105,7 +105,7 @@ def result_card(match: LocalMatch, size: tuple[int, int]) -> pygame.Surface:
     else:
         title = "A draw"
     order = sorted(range(len(ranks)), key=lambda snake: (ranks[snake], snake))
-    if len(order) > SHOWN:  # the people, and the best of the others
+    if len(order) > SHOWN:  # keep all people and the best of the others
         others = [snake for snake in order if not isinstance(match.players[snake], Person)]
         hidden = set(others[len(others) - (len(order) - SHOWN + 1) :])
         order = [snake for snake in order if snake not in hidden]
@@ -120,7 +120,7 @@ def result_card(match: LocalMatch, size: tuple[int, int]) -> pygame.Surface:
 
 
 def _shortened(rows: Sequence[tuple[Line, ...]], snakes: int) -> tuple[tuple[Line, ...], ...]:
-    """As many rows as are shown, and how many snakes have none."""
+    """The rows that are shown; the last one tells how many snakes are left out."""
     if snakes <= SHOWN:
         return tuple(rows)
     return (*rows[: SHOWN - 1], ((Quiet(f"and {snakes - SHOWN + 1} more"),),))
@@ -130,7 +130,7 @@ def _shortened(rows: Sequence[tuple[Line, ...]], snakes: int) -> tuple[tuple[Lin
 def card(
     title: Line, under: tuple[Line, ...], rows: tuple[tuple[Line, ...], ...], footer: tuple[Line, ...], width: int, height: int
 ) -> pygame.Surface:
-    """A card with a table, its text as large as fits into this many pixels; where nothing does, as small as can be read."""
+    """A card with a table, its text as large as fits into this many pixels; 10 pixels high if nothing fits."""
     import pygame
 
     for size in range(max(min(height // 12, 26), 10), 9, -1):
@@ -172,7 +172,7 @@ def card(
 
 @lru_cache(maxsize=512)
 def line(parts: Line, size: int) -> pygame.Surface:
-    """Parts beside each other on a transparent surface, the text `size` pixels high."""
+    """Parts from left to right on a transparent surface, with text `size` pixels high."""
     import pygame
 
     surfaces = [_part(part, size) for part in parts]
@@ -188,7 +188,7 @@ def line(parts: Line, size: int) -> pygame.Surface:
 
 
 def _gap(part: Part, following: Part, size: int) -> int:
-    """Pixels between two parts: what a key does stands near it, apart from the next one."""
+    """Pixels between two parts: little between a key and its meaning, more before the next key."""
     if not isinstance(following, Key) or isinstance(part, str) or part == _OR:
         return size // 2
     return size // 4 if isinstance(part, Key) else round(1.2 * size)
@@ -229,7 +229,7 @@ def _arrow(direction: int) -> tuple[Shape, ...]:
 
 
 def shade(screen: pygame.Surface, opacity: float) -> None:
-    """Darken all that is drawn so far."""
+    """Darken the screen."""
     import pygame
 
     veil = pygame.Surface(screen.get_size(), pygame.SRCALPHA, 32)
@@ -238,12 +238,12 @@ def shade(screen: pygame.Surface, opacity: float) -> None:
 
 
 def draw_centred(screen: pygame.Surface, picture: pygame.Surface, area: pygame.Rect) -> None:
-    """A picture in the middle of an area, moved into the surface where it would jut out."""
+    """Draw a picture in the middle of an area, moved so that it lies within the screen."""
     screen.blit(picture, picture.get_rect(center=area.center).clamp(screen.get_rect()))
 
 
 def draw_note(screen: pygame.Surface, board: pygame.Rect, parts: Line) -> None:
-    """A line at the lower edge of the board."""
+    """Draw a line of text at the lower edge of the board."""
     import pygame
 
     size = max(12, min(board.width, board.height) // 24)
@@ -259,7 +259,7 @@ def draw_note(screen: pygame.Surface, board: pygame.Rect, parts: Line) -> None:
 
 
 def draw_countdown(screen: pygame.Surface, board: pygame.Rect, number: int) -> None:
-    """A large number in the middle of the board."""
+    """Draw a large number in the middle of the board."""
     side = min(board.width, board.height) // 3 // 2 * 2
     plate = sprites.sprite((disc(0, 0, 0.46, CARD, 0.85),), side, side)
     screen.blit(plate, plate.get_rect(center=board.center))
@@ -268,7 +268,15 @@ def draw_countdown(screen: pygame.Surface, board: pygame.Rect, number: int) -> N
 
 
 def draw_tags(screen: pygame.Surface, board: pygame.Rect, state: SnakeState, rules: Rules, tags: dict[int, str]) -> None:
-    """Rings around the heads of some snakes with something written beside: which one is mine?"""
+    """Draw rings and labels around the heads of some snakes, so that people find theirs.
+
+    Args:
+        screen: the surface.
+        board: the area of the board on it.
+        state: the game.
+        rules: its rules.
+        tags: labels by snake.
+    """
     import pygame
 
     cell = board.width // rules.width

@@ -1,7 +1,6 @@
-"""People at the keyboard, against each other and any other players: the window and the clock.
+"""A session of games with people at the keyboard: the window, the clock and the keys of the session.
 
-The loop owns time and quitting; a person is a player like any other. All who are not at the keyboard think in a thread of
-their own, so that the window answers however long that takes.
+Players that are no people decide in a thread of their own, so that the window responds however long they take.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ if TYPE_CHECKING:
     import pygame
 
 SPEEDS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 40, 60)
-"""Turns per second that + and - go through."""
+"""Turns per second that + and - choose from."""
 
 COUNTDOWN = 3.0
-"""Seconds before a game runs."""
+"""Seconds of countdown before a game."""
 
 AFTERGLOW, NOTE_TIME, PATIENCE = 0.8, 2.5, 0.7
-"""Seconds: until the result covers a game that is over, that a note stays, until it is said that somebody thinks."""
+"""Seconds from the end of a game to its result card, that a note is shown, and of waiting until a note says so."""
 
 FRAMES = 60
 """Pictures per second."""
@@ -44,18 +43,21 @@ Phase = Literal["loading", "start", "countdown", "playing", "over"]
 class Session:
     """A window and the games played in it.
 
-    Call `frame` again and again until it says False, or `run`, which does that at a steady pace.
+    Call `frame` until it returns False, or `run`, which does so at a steady pace.
 
     Args:
-        match: the players; those that are `Person`s are at the keyboard.
-        fps: turns per second to begin with, 0.1 to 60.
-        seed: of the first game, 0 to 2**64 - 1; those of later ones follow from it. None: fresh entropy.
-        record: where to keep the first game; later ones go beside it, with a number.
-        clock: seconds that never go back.
+        match: the players; each `Person` among them is at the keyboard.
+        fps: initial turns per second, 0.1 to 60.
+        seed: seed of the first game, 0 to 2**64 - 1; seeds of later games follow from it. None: fresh entropy.
+        record: path of the replay of the first game; later games go beside it with a number in the name. None: no replays.
+        clock: monotonic time in seconds.
 
     Attributes:
-        phase: what is going on. A countdown and a game can also be `paused`.
-        recordings: files written.
+        match: as given.
+        fps: turns per second.
+        phase: phase of the session.
+        paused: whether a countdown or game is paused.
+        recordings: paths of the replays written.
 
     Raises:
         ValueError: `fps` or `seed` out of range.
@@ -86,18 +88,18 @@ class Session:
         self._record = record
         self._games = 0
         self._clock, self._now = clock, clock()
-        self._elapsed = 0.0  # seconds since the last turn, pauses apart
-        self._countdown = 0.0
-        self._steps = 0  # single turns that are still to be made
+        self._elapsed = 0.0  # seconds since the last turn, without pauses
+        self._countdown = 0.0  # seconds left
+        self._steps = 0  # single turns asked for during a pause
         self._restart = self._closed = False
-        self._slides = True  # whether the last turn is drawn as a slide
-        self._note: tuple[screens.Line, float] = ((), 0.0)  # and until when, by the clock
+        self._slides = True  # whether snakes slide during the last turn
+        self._note: tuple[screens.Line, float] = ((), 0.0)  # and the time when it ends
         self._thinking = _Background()
         self._screen = render.open_window(match.rules, "snake-pz", 1.5)
         self._thinking.start(self._warm_up)
 
     def run(self) -> None:
-        """Play until the window is closed."""
+        """Run the session until the window is closed."""
         import pygame
 
         pace = pygame.time.Clock()
@@ -108,15 +110,18 @@ class Session:
             self.close()
 
     def frame(self) -> bool:
-        """Take what happened at the keyboard, go on as far as time has, draw; False when the window is closed.
+        """Handle events, advance to the current time, and draw.
+
+        Returns:
+            False once the window is closed.
 
         Raises:
-            Exception: whatever a player raises.
+            Exception: an exception that a player raised.
         """
         import pygame
 
         now = self._clock()
-        passed, self._now = min(now - self._now, 0.25), now  # a window that was dragged did not play meanwhile
+        passed, self._now = min(now - self._now, 0.25), now  # a window does not draw while it is dragged
         for event in pygame.event.get():
             self._handle(event)
         if self._closed:
@@ -127,7 +132,7 @@ class Session:
         return True
 
     def close(self) -> None:
-        """Close the window and keep what was recorded. May be called again."""
+        """Close the window and save the replay of the running game. May be called again."""
         import pygame
 
         self._closed = True
@@ -175,7 +180,7 @@ class Session:
     # -------------------------------------------------------------------------------------------------------------- time
 
     def _advance(self, passed: float) -> None:
-        """Let this many seconds pass."""
+        """Advance by this many seconds."""
         if not self.paused:
             self._elapsed += passed
         idle = not self._thinking.busy
@@ -194,7 +199,7 @@ class Session:
             self._turn()
 
     def _begin(self) -> None:
-        """Set up the next game and let those think about it who are not at the keyboard."""
+        """Start the next game, and let the players that are no people decide."""
         first = self._seed if self._seed is not None and self._games == 0 else None
         self.match.start(first if first is not None else int(self._seeds.spawn(1)[0].generate_state(1)[0]))
         self._games += 1
@@ -209,13 +214,13 @@ class Session:
             self._thinking.start(lambda: self.match.decide(self._others))
 
     def _warm_up(self) -> None:
-        """A turn that does not count: what has to be compiled or loaded is, before a clock runs."""
+        """Play a turn of a game that is discarded, so that everything is compiled and loaded before the clock runs."""
         self.match.start(0)
         self.match.decide(range(len(self.match.players)))
         self.match.turn()
 
     def _turn(self) -> None:
-        """Play a turn; people decide now, not when the others began to think."""
+        """Play a turn with the moves of people as they are now, and of the others as they decided before."""
         self.match.decide(self._people)
         self.match.turn()
         late = self._elapsed - 1 / self.fps
@@ -232,7 +237,7 @@ class Session:
         self._think()
 
     def _save(self) -> None:
-        """Keep the game as far as it has come, once."""
+        """Save the replay of the game so far, unless that was done."""
         recorder, self.match.recorder = self.match.recorder, None
         if self._record is None or recorder is None or not self._games:
             return
@@ -289,14 +294,14 @@ class Session:
 
 
 def describe(rules: Rules, fps: float) -> str:
-    """What is played, in a line."""
+    """The rules and the speed in a line."""
     edge = "walls" if rules.edge == "wall" else "wraps around"
     snakes = "1 snake" if rules.num_snakes == 1 else f"{rules.num_snakes} snakes"
     return f"{rules.width} x {rules.height}, {edge}, {snakes}, {fps:g} turns a second"
 
 
 class _Background:
-    """Does one thing after another in a thread that nobody waits for at the end."""
+    """Run jobs one after the other in a daemon thread."""
 
     def __init__(self) -> None:
         self.busy = False
@@ -306,18 +311,18 @@ class _Background:
         self._thread.start()
 
     def start(self, job: Callable[[], None]) -> None:
-        """Begin; not while `busy`."""
+        """Start a job. Not allowed while `busy`."""
         self.busy = True
         self._jobs.put(job)
 
     def check(self) -> None:
-        """Raise what the last job raised."""
+        """Raise the exception of the last job, if there was one."""
         error, self._error = self._error, None
         if error is not None:
             raise error
 
     def stop(self, patience: float = 2.0) -> None:
-        """Let the thread end; not waiting longer than so many seconds for a job that runs."""
+        """End the thread; wait at most `patience` seconds for a running job."""
         self._jobs.put(None)
         self._thread.join(patience)
 

@@ -1,4 +1,4 @@
-"""A replay in a window: play, pause, step, go back, scrub, faster and slower."""
+"""A replay in a window: play, pause, step back and on, scrub, change the speed."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ SPEEDS = (1, 2, 4, 8, 15, 30, 60)
 """Turns per second to choose from."""
 
 BAR = 56
-"""Height in pixels of the bar below the picture."""
+"""Height of the bar below the picture in pixels."""
 
 
 def watch(replay: Replay, fps: float = 8) -> None:
-    """Show a game until its window is closed.
+    """Show a replay until its window is closed.
 
     Args:
-        replay: the game.
-        fps: turns per second at first.
+        replay: the replay.
+        fps: initial turns per second, above 0.
 
     Raises:
         NoDisplayError: there is no display to open a window on.
@@ -33,20 +33,20 @@ def watch(replay: Replay, fps: float = 8) -> None:
 
 
 class Viewer:
-    """The window, and where in the game it is. It plays from the start; at the end it stays, until told otherwise.
+    """The window and the position in the replay. It plays from the start and stops at the end.
 
-    Keys: space plays and pauses, left and right go a turn back and on, home and end to the first and last, + and - change the
-    speed, escape and q close. A click on the picture plays and pauses, the mouse on the bar goes anywhere.
+    Keys: space plays and pauses, left and right step back and on, home and end go to the first and last turn, + and - change
+    the speed, escape and q close. A click on the picture plays and pauses; the mouse on the bar goes to any turn.
 
     Args:
-        replay: the game.
-        fps: turns per second at first.
+        replay: the replay.
+        fps: initial turns per second, above 0.
 
     Attributes:
-        position: in turns; between two of them the snakes are on their way.
-        playing: whether it goes on by itself.
+        position: position in turns; at a fraction the snakes are drawn between two turns.
+        playing: whether the position advances by itself.
         fps: turns per second.
-        closed: whether it is over.
+        closed: whether the window was closed.
 
     Raises:
         ValueError: `fps` out of range.
@@ -70,11 +70,11 @@ class Viewer:
 
     @property
     def turn(self) -> int:
-        """The turn that is shown, or that the snakes come from."""
+        """The turn that is shown, or from which the snakes are moving on."""
         return int(self.position)
 
     def run(self) -> None:
-        """Open the window, and show the game until it is closed.
+        """Open the window and show the replay until it is closed.
 
         Raises:
             NoDisplayError: there is no display to open a window on.
@@ -99,7 +99,7 @@ class Viewer:
             pygame.display.quit()
 
     def handle(self, event: pygame.event.Event) -> None:
-        """Do what a key, the mouse or the window asks for."""
+        """Respond to an event of the keyboard, the mouse or the window."""
         import pygame
 
         if event.type in (pygame.QUIT, pygame.WINDOWCLOSE):
@@ -119,7 +119,7 @@ class Viewer:
             self._scrubbing = False
 
     def play(self, on: bool) -> None:
-        """Go on, from the start if at the end, or stay at a turn."""
+        """Play, from the start if at the end, or pause at the turn that is shown."""
         if on and self.position >= self.turns:
             self.position = 0.0
         self.playing = on
@@ -127,18 +127,18 @@ class Viewer:
             self.position = float(self.turn)
 
     def go(self, turn: int) -> None:
-        """Pause at a turn, the nearest one that there is."""
+        """Pause at a turn, clipped to those that the replay has."""
         self.playing = False
         self.position = float(min(max(turn, 0), self.turns))
 
     def advance(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance by this many seconds if playing."""
         if self.playing:
             self.position = min(self.position + seconds * self.fps, float(self.turns))
             self.playing = self.position < self.turns
 
     def draw(self, screen: pygame.Surface) -> None:
-        """Draw the moment and the bar."""
+        """Draw the picture and the bar."""
         import pygame
 
         width, height = screen.get_size()
@@ -189,5 +189,5 @@ class Viewer:
 
 
 def _track(width: int) -> tuple[int, int]:
-    """Pixels from and to which the bar's track goes."""
+    """Left and right end of the bar's track in pixels."""
     return 52, max(width - 150, 60)

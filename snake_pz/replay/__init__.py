@@ -1,4 +1,4 @@
-"""Recorded games: rules, seed and actions, from which every turn can be played again."""
+"""Replays: recorded games that can be played again from their rules, seed and actions."""
 
 from __future__ import annotations
 

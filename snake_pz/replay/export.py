@@ -1,4 +1,4 @@
-"""A replay as files that others can open: GIF, MP4, a page of HTML; and as text."""
+"""Export of replays: GIF, MP4, HTML, pictures and text."""
 
 from __future__ import annotations
 
@@ -18,41 +18,41 @@ if TYPE_CHECKING:
     from PIL import Image
 
 GIF_CELL = 32
-"""Most pixels a cell of a GIF has: it keeps 500 turns of four snakes under 3 MB."""
+"""Pixels per cell of a GIF at most, which keeps 500 turns of four snakes under 3 MB."""
 
 GIF_COLOURS = 127
-"""Colours of a GIF; one more index, which makes 7 bits, says that a pixel stays as it is."""
+"""Colours of a GIF. One more index marks unchanged pixels, which makes 7 bits."""
 
 LINGER = 2.0
-"""Seconds that the end of a game stays before a GIF begins anew, or a film is over."""
+"""Seconds for which the last picture of a GIF or film is shown."""
 
 
 def pictures(replay: Replay, cell_size: int | None = None) -> Iterator[NDArray[np.uint8]]:
-    """(h, w, 3) uint8 of the start and of every turn, as `render.rgb_array` makes them."""
+    """Pictures (h, w, 3) uint8 of the start and of every turn, made by `render.rgb_array`."""
     for state in replay.states():
         yield render.rgb_array(state, replay.rules, names=replay.names, cell_size=cell_size)
 
 
 def texts(replay: Replay) -> Iterator[str]:
-    """The start and every turn as `render.ansi` writes them."""
+    """Texts of the start and of every turn, made by `render.ansi`."""
     for state in replay.states():
         yield render.ansi(state, replay.rules, names=replay.names)
 
 
 def write_html(replay: Replay, path: str | Path) -> None:
-    """Write the page that plays it; the file appears whole or not at all."""
+    """Write a page that plays the replay. The file appears whole or not at all."""
     write_text(Path(path), replay.html())
 
 
 def write_gif(replay: Replay, path: str | Path, fps: float = 8) -> None:
-    """Write a GIF that goes round; the file appears whole or not at all.
+    """Write a GIF that repeats forever. The file appears whole or not at all.
 
-    All pictures share one palette, and each holds only the pixels that change.
+    All pictures share one palette, and each contains only the pixels that change.
 
     Args:
-        replay: the game.
-        path: of the file.
-        fps: turns per second, at most 50, which is what viewers can do.
+        replay: the replay.
+        path: path of the file.
+        fps: turns per second, above 0 and at most 50, the limit of viewers.
 
     Raises:
         ValueError: `fps` out of range.
@@ -94,10 +94,10 @@ def write_gif(replay: Replay, path: str | Path, fps: float = 8) -> None:
 
 
 def check_mp4() -> Any:
-    """The package that writes MP4.
+    """The module `imageio_ffmpeg`, which writes MP4.
 
     Raises:
-        OSError: it is not installed, or finds no program to do it.
+        OSError: it is not installed, or finds no ffmpeg.
     """
     try:
         ffmpeg: Any = importlib.import_module("imageio_ffmpeg")
@@ -108,15 +108,15 @@ def check_mp4() -> Any:
 
 
 def write_mp4(replay: Replay, path: str | Path, fps: float = 8) -> None:
-    """Write an H.264 film; the file appears whole or not at all.
+    """Write an H.264 film. The file appears whole or not at all.
 
     Args:
-        replay: the game.
-        path: of the file.
-        fps: turns per second.
+        replay: the replay.
+        path: path of the file.
+        fps: turns per second, above 0.
 
     Raises:
-        OSError: imageio-ffmpeg is not installed.
+        OSError: imageio-ffmpeg is not installed, or finds no ffmpeg.
         ValueError: `fps` out of range.
     """
     if fps <= 0:

@@ -1,7 +1,7 @@
-"""One game as a page that plays it anywhere: a single HTML file that needs no network, no server and no Python.
+"""One game as a single HTML file that plays it in a browser, without network, server or Python.
 
-The page knows no rules. It gets what happened, packed small: where each snake started and went, numbers as runs that go on
-evenly, and food and hazards as changes. Colours and measures are those of `drawing`.
+The page does not know the rules: it gets what happened, compactly. Snakes are a start and moves, numbers are runs with a
+constant slope, food and hazards are changes. Colours and sizes are those of `drawing`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ from snake_pz.rules import Rules
 
 
 def page(states: Iterable[SnakeState], rules: Rules, names: Sequence[str]) -> str:
-    """The page of one game.
+    """The HTML document of one game.
 
     Args:
-        states: the one game in each, at its start and after every turn.
-        rules: what it was played by.
-        names: of the players, by snake.
+        states: the game (E = 1) at its start and after every turn.
+        rules: its rules.
+        names: names of the players by snake.
+
+    Raises:
+        ValueError: there are no states.
     """
     return render(
         "snake_pz.replay",
@@ -37,12 +40,12 @@ def page(states: Iterable[SnakeState], rules: Rules, names: Sequence[str]) -> st
 
 
 def render(package: str, template: str, **values: Any) -> str:
-    """A page from a template in a package; values are escaped, and `tojson` writes data that no text in it can end.
+    """Render a jinja2 template of a package. Values are escaped; `tojson` makes data safe inside a script element.
 
     Args:
-        package: where the template is, such as "snake_pz.replay".
-        template: its file's name.
-        values: what it names.
+        package: package of the template, such as "snake_pz.replay".
+        template: file name of the template.
+        values: variables of the template.
     """
     environment = Environment(loader=PackageLoader(package, ""), autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
@@ -50,11 +53,11 @@ def render(package: str, template: str, **values: Any) -> str:
 
 
 def frame(document: str, height: int = 640) -> str:
-    """A page inside another one, a notebook for example, where neither can touch the other.
+    """An iframe that shows a document inside another page, such as a notebook, isolated from it.
 
     Args:
-        document: the page.
-        height: pixels.
+        document: the HTML document.
+        height: height of the frame in pixels.
     """
     return (
         f'<iframe srcdoc="{html.escape(document)}" sandbox="allow-scripts" title="a game of snake-pz" '
@@ -63,13 +66,13 @@ def frame(document: str, height: int = 640) -> str:
 
 
 def game_data(states: Iterable[SnakeState], rules: Rules, names: Sequence[str]) -> dict[str, Any]:
-    """What the page gets, arguments as for `page`.
+    """The data that the page gets. Arguments as for `page`.
 
     Returns:
-        "snakes": for each "start" (cells from tail to head), "moves" (a digit a turn), "path" (cells it lies on), "length",
-        "health", "blunt" (whether the tail is doubled) as runs [turn, value, slope, ...], "fates" [turn, words, ...], "died"
-        (turn or -1) and "mark" (x, y of its death). "food" is [turn, cell, ...], there or gone by turns, and "hazards" is
-        [turn, cell, times, ...]. "look" has the colours, measures and shapes that pictures are made with.
+        "snakes": for each "start" (cells from tail to head), "moves" (a digit per turn); "path" (number of cells it covers),
+        "length", "health" and "blunt" (whether the tail is doubled) as `runs`; "fates" [turn, words, ...], "died" (turn or -1)
+        and "mark" (x, y of its death or None). "food" is [turn, cell, ...], where each entry adds or removes the cell's food.
+        "hazards" is [turn, cell, times, ...]. "look" has the colours, sizes and shapes of pictures.
 
     Raises:
         ValueError: there are no states.
@@ -120,7 +123,7 @@ def game_data(states: Iterable[SnakeState], rules: Rules, names: Sequence[str]) 
 
 
 class _Snake:
-    """One snake of a game, taken down turn by turn."""
+    """The data of one snake, collected turn by turn."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -166,7 +169,7 @@ class _Snake:
 
 
 def runs(values: Sequence[int]) -> list[int]:
-    """[place, value, slope, ...]: numbers as stretches that change by the same amount at every place."""
+    """Numbers as runs with a constant slope: [start, value, slope, ...], `start` being the index of a run's first value."""
     packed: list[int] = []
     start = 0
     while start < len(values):

@@ -1,9 +1,9 @@
-"""Replays: rules, seed and actions of one game. Everything else follows from them, and is checked when one is loaded.
+"""Replays: rules, seed and actions of one game. Loading one plays the game again and checks it against the recorded hashes.
 
-The file is JSON lines. First a header with "format", "version", "rules", "seed" and "names"; then ["uurd", "1f3a"] each turn,
-a letter for each snake (up, right, down, left, x for a move that is none, - for one that is out) and 4 hexadecimal digits that
-depend on the game after this turn and all before; last {"turns": ..., "hash": ...} with all 32 digits, which is missing where
-the recording broke off.
+The file is JSON lines. The first is a header with "format", "version", "rules", "seed" and "names". Then one line per turn such
+as ["uurd", "1f3a"]: a letter for each snake (up, right, down, left, x for an invalid action, - for a dead snake) and 4
+hexadecimal digits of a hash of the game after this turn and all earlier turns. The last line is {"turns": ..., "hash": ...}
+with all 32 digits; it is missing if the recording was cut short.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from snake_pz.rules import Rules
 
 FORMAT, VERSION = "snake-pz replay", 1
 LETTERS = "urdlx-"
-"""Of the actions 0 to 3, of one that is no direction, and of none."""
+"""Letters of the actions 0 to 3, of an invalid action, and of no action."""
 
 
 class Recorder:
-    """Take down one game while somebody plays it.
+    """Record one game while it is played.
 
     Args:
-        engine: with one game that was reset by `seed` and not yet stepped, `SnakeEngine.game` of a batch for example.
-        seed: of the game.
-        names: of the players by snake; None: `snake_0`, `snake_1`, ...
+        engine: engine with one game, reset with `seed` and not yet stepped; of a batch use `SnakeEngine.game`.
+        seed: seed of the game.
+        names: names of the players by snake; None: `snake_0`, `snake_1`, ...
 
     Raises:
         ValueError: not one game at its start, or not one name per snake.
@@ -54,10 +54,10 @@ class Recorder:
         self._digest = _first_digest(engine.state)
 
     def turn(self, actions: NDArray[Any]) -> None:
-        """Take down the turn that the engine has just played; nothing, if the game was over before.
+        """Record the turn that the engine has just played; do nothing if the game was over before.
 
         Args:
-            actions: (N,) or (1, N) the absolute directions it was given.
+            actions: (N,) or (1, N) absolute directions given to the engine.
         """
         state = self._engine.state
         if state.turn[0] == len(self._actions):
@@ -72,20 +72,20 @@ class Recorder:
         self._hashes.append(self._digest)
 
     def replay(self) -> Replay:
-        """The game as far as it has come."""
+        """The replay of the game so far."""
         return Replay(self.rules, self.seed, self.names, tuple(self._actions), tuple(self._hashes))
 
 
 @dataclasses.dataclass(frozen=True)
 class Replay:
-    """A game that was played.
+    """A recorded game.
 
     Attributes:
-        rules: what was played.
-        seed: of the game.
-        names: of the players, by snake.
-        actions: per turn a letter of LETTERS for each snake.
-        hashes: per turn the digest of the game after it and all before.
+        rules: rules of the game.
+        seed: seed of the game.
+        names: names of the players by snake.
+        actions: for each turn a string with a letter of LETTERS for each snake.
+        hashes: for each turn the first digits of a hash of the game after it and all earlier turns.
     """
 
     rules: Rules
@@ -95,10 +95,13 @@ class Replay:
     hashes: tuple[str, ...]
 
     def states(self) -> Iterator[SnakeState]:
-        """Play it again: the one game at the start and after every turn, in arrays of their own.
+        """Play the game again.
+
+        Yields:
+            The game (E = 1, a copy) at its start and after every turn.
 
         Raises:
-            ValueError: the game comes out otherwise than when it was recorded, by an edited file or other rules.
+            ValueError: the game differs from its recording, because the file was edited or this version plays differently.
         """
         engine = SnakeEngine(self.rules, 1)
         engine.reset(seeds=[self.seed])
@@ -116,15 +119,15 @@ class Replay:
             yield engine.save()
 
     def html(self) -> str:
-        """A page that plays it anywhere: one HTML document, which needs nothing else."""
+        """An HTML document that plays the game and needs no other file."""
         return page(self.states(), self.rules, self.names)
 
     def _repr_html_(self) -> str:
-        """The same inside a notebook."""
+        """The same document in a frame, for notebooks."""
         return frame(self.html())
 
     def save(self, path: str | Path) -> None:
-        """Write it; the file appears whole or not at all."""
+        """Write the file. It appears whole or not at all."""
         header = {
             "format": FORMAT,
             "version": VERSION,
@@ -138,11 +141,11 @@ class Replay:
 
     @classmethod
     def load(cls, path: str | Path) -> Replay:
-        """Read one and play it again, to see that it comes out as recorded.
+        """Read a file and play the game again to check it.
 
         Raises:
             FileNotFoundError: there is no such file.
-            ValueError: it is no replay, of another version, or comes out otherwise.
+            ValueError: the file is no replay, has another version of the format, or its game differs from the recording.
         """
         if not Path(path).is_file():
             inside = Path(path) / "game.jsonl"  # as in the folder of a training run
@@ -200,9 +203,9 @@ def _first_digest(state: SnakeState) -> str:
 
 
 def _digest(before: str, state: SnakeState) -> str:
-    """32 hexadecimal digits of all that matters of the one game, however its arrays are laid out, and of all before."""
+    """32 hexadecimal digits for the game and, through `before`, all earlier turns; independent of the layout of the arrays."""
     digest = hashlib.blake2b(before.encode(), digest_size=16)
-    # A game that is cut short gets its living ranked without being over: that is no part of what was played.
+    # A truncated game ranks its living snakes without being over; these ranks are no outcome of play.
     state = state._replace(rank=np.where(state.alive & ~state.over[:, None], 0, state.rank))
     for name in ("turn", "alive", "heading", "health", "length", "cause", "killer", "rank", "food", "hazard", "over"):
         digest.update(np.ascontiguousarray(getattr(state, name)).astype("<i8").tobytes())
@@ -212,7 +215,7 @@ def _digest(before: str, state: SnakeState) -> str:
 
 
 def distinct_names(names: Sequence[str]) -> list[str]:
-    """Names short enough to show: of a path the file's, and equal ones numbered."""
+    """Names short enough to show: paths as file names without suffix, equal names numbered."""
     short = [Path(name).stem if name.endswith(".zip") or "/" in name or "\\" in name else name for name in names]
     often, seen = Counter(short), Counter[str]()
     shown = []

@@ -788,7 +788,7 @@ def test_manual_policy(sit, actions, api):
         step()
         headings.append(int(env.unwrapped.get_state().heading[0, 1]))
     assert headings == [inwards, (inwards + 1) % 4, (inwards + 1) % 4]
-    with pytest.raises(ValueError, match="this manual policy plays 'snake_1', got 'snake_0'"):
+    with pytest.raises(ValueError, match="agent must be 'snake_1', which this manual policy steers, got 'snake_0'"):
         policy(None, "snake_0")
 
 
