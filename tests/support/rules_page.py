@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import re
 import sys
 from pathlib import Path
@@ -145,6 +146,7 @@ Where two segments share a cell, the one nearer to its head is drawn.
 """
 
 
+@functools.cache
 def page() -> str:
     """The text of the page."""
     parts = [INTRODUCTION, _presets(), QUIRKS]

@@ -154,7 +154,7 @@ def test_vec_video_recorder_films_all_games_as_they_go_on(tmp_path: Path) -> Non
     for _ in range(19):
         venv.step(np.ones(2, np.int64))
         assert np.array_equal(venv.recorded_frames[-1], games.render("rgb_array"))
-    assert len(np.unique(venv.recorded_frames, axis=0)) > 10
+    assert len({frame.tobytes() for frame in venv.recorded_frames}) > 10
     for _ in range(2):
         venv.step(np.ones(2, np.int64))
     venv.close()

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from snake_pz.core.engine import SnakeEngine
-from snake_pz.core.state import BODY, WALL, Position, SnakeState
+from snake_pz.core.state import Cause, Position, SnakeState
 from snake_pz.drawing import render, sprites
 from snake_pz.drawing.picture import HEADINGS, _background, default_cell, draw_game, make_layout
 from snake_pz.drawing.sprites import APPLE, PALETTE
@@ -222,7 +222,7 @@ def dead(state, snake, cause, killer=-1):
 
 
 def test_the_dead_are_gone_and_leave_a_mark_for_one_turn():
-    state = dead(position(turn=3), 0, BODY, 1)
+    state = dead(position(turn=3), 0, Cause.BODY, 1)
     picture = render.rgb_array(state, RULES)
     for x, y in BENT[2:]:
         assert middle(picture, RULES, x, y) not in PALETTE
@@ -232,7 +232,7 @@ def test_the_dead_are_gone_and_leave_a_mark_for_one_turn():
 
 
 def test_a_death_at_the_wall_is_marked_there():
-    state = dead(position(), 1, WALL)
+    state = dead(position(), 1, Cause.WALL)
     state.head[0, 1] += 1
     state.body[0, 1, state.head[0, 1]] = -1
     picture = render.rgb_array(state, RULES)
@@ -350,10 +350,10 @@ def test_food_stays_until_it_is_eaten_and_grows():
     assert middle(late, RULES, 5, 1, dx=0.3) != APPLE
 
 
-@pytest.mark.parametrize("cause", [WALL, BODY])
+@pytest.mark.parametrize("cause", [Cause.WALL, Cause.BODY])
 def test_the_dying_fade_and_are_marked_at_the_end(cause):
     before, after = position(food=()), position(food=())
-    if cause == WALL:
+    if cause == Cause.WALL:
         after.body[0, 0, after.head[0, 0] + 1] = -1
         after.head[0, 0] += 1
     dead(after, 0, cause, 1)
@@ -411,7 +411,7 @@ def test_ansi_of_a_snake_that_has_not_moved_heads_up():
 
 def test_ansi_of_a_lost_game_that_wraps_without_hunger():
     rules = RULES.replace(edge="wrap", hunger="none")
-    state = dead(position(rules, food=(), turn=8), 0, BODY, 1)
+    state = dead(position(rules, food=(), turn=8), 0, Cause.BODY, 1)
     state.over[0] = True
     state.rank[0] = 2, 1
     text = render.ansi(state, rules).splitlines()
