@@ -68,6 +68,7 @@ class NativeGameBatch:
         self._views: dict[tuple[str, str], NativeView] = {}
         self._buffers: dict[str, NDArray[np.uint8]] = {}  # by encoding: (E, N, *obs) in snake order
         self._written: dict[str, NDArray[np.uint8]] = {}  # the same in seat order, as of the present turn
+        self._masks: dict[str, NDArray[np.int8]] = {}  # by action set: (E, N, A) in seat order, as of the present turn
         self._own = self._view(self._env.observation, self._env.action_set)
         self.observation_space: gymnasium.Space[Any] = self._own.observation_space
         self.action_space: gymnasium.Space[Any] = self._own.action_space
@@ -103,6 +104,7 @@ class NativeGameBatch:
         np.put_along_axis(directions, self._seating, actions.astype(np.int8), axis=1)
         self._engine.step(directions)
         self._written.clear()
+        self._masks.clear()
 
         state, before = self._engine.state, self._active
         for game, recorder in self._recorders.items():
@@ -218,7 +220,9 @@ class NativeGameBatch:
 
     def action_masks(self, actions: str) -> NDArray[np.int8]:
         """(E, N, A) for the next action, in seat order."""
-        return self._in_seat_order(self._engine.action_masks(actions))
+        if actions not in self._masks:
+            self._masks[actions] = self._in_seat_order(self._engine.action_masks(actions))
+        return self._masks[actions]
 
     def _in_seat_order(self, by_snake: NDArray[Any]) -> NDArray[Any]:
         return by_snake.reshape(-1, *by_snake.shape[2:]).take(self._slots, axis=0)
@@ -247,6 +251,7 @@ class NativeGameBatch:
                 infos[game, seat] = {"game_seed": game_seed, "agent": self._names[snake]}
         self._slots = self._seating + self.seats * np.arange(self.num_games)[:, None]
         self._engine.reset(games, seeds)
+        self._masks.clear()
         self._active[games] = True
         for observation, written in self._written.items():  # of this turn, and nobody has it yet
             buffer = self._engine.observe(observation, self._buffers[observation], games)

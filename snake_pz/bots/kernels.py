@@ -59,11 +59,11 @@ _LONGER = 255  # level of the head of a snake that is as long or longer
 _UNTOLD = 255  # level of a body cell that is taken for longer than the plane can say
 _HAZARD_STEP = 64  # level of one listing of a hazard
 
-_SAFE, _RISKY, _STARVING, _DEADLY = range(4)
+_SAFE, _RISKY, _STARVING, _TAKEN, _DEADLY, _BACK, _FORBIDDEN = range(7)
 
 # Weights of `survivor`, in steps of the way to food. Those of the verdicts and of being shut in are the rungs of a ladder: all
 # that is below a rung never adds up to it, on no board.
-_VERDICT_COST = np.array([0.0, 1e5, 1e8, 1e9])  # by verdict
+_VERDICT_COST = np.array([0.0, 1e5, 1e8, 1e9, 1e10, 1e11, 1e12])  # by verdict
 _SHUT_IN = 1e6
 _WON_HEAD_ON = 5.0  # for going where a shorter snake may meet us
 _FULL_HAZARD = 20.0  # for a hazard that takes the whole health, in proportion for a lesser one
@@ -80,31 +80,37 @@ _KILL = 10.5
 _LADDER_CELLS = 1000
 
 
-# Kernels work on planes (B, 7, cells): the rows of a batch one after another, scratch arrays made once a batch. b is the row.
+# Kernels work on planes (B, 7, cells) and masks (B, 4): the rows of a batch one after another, b is the row; scratch arrays are
+# made once a batch.
 
 Planes = NDArray[np.uint8]
+Masks = NDArray[np.int8]
 Cells = NDArray[np.int64]
 
 
 @kernel
-def _random(planes: Planes, board: BoardCodes, rows: NDArray[np.intp], seed: np.uint64, call: int, out: Cells) -> None:
+def _random(
+    planes: Planes, masks: Masks, board: BoardCodes, rows: NDArray[np.intp], seed: np.uint64, call: int, out: Cells
+) -> None:
     key = turn_key(seed, call)
     for b in range(planes.shape[0]):
         out[b] = below(draw(key, rows[b]), 4)
 
 
 @kernel
-def _greedy(planes: Planes, board: BoardCodes, rows: NDArray[np.intp], seed: np.uint64, call: int, out: Cells) -> None:
+def _greedy(
+    planes: Planes, masks: Masks, board: BoardCodes, rows: NDArray[np.intp], seed: np.uint64, call: int, out: Cells
+) -> None:
     key = turn_key(seed, call)
     cells = planes.shape[2]
     foods, heads = np.empty(cells, np.int64), np.empty(cells, np.int64)
     verdicts, scores = np.empty(4, np.int64), np.empty(4)
     for b in range(planes.shape[0]):
         head, num_foods, num_heads = _look(planes, b, foods, heads)
-        _judge(planes, b, board, head, heads[:num_heads], verdicts)
+        _judge(planes, masks, b, board, head, heads[:num_heads], verdicts)
         for direction in range(4):
             scores[direction] = -verdicts[direction] * 1e6
-            if verdicts[direction] == _DEADLY or num_foods == 0:
+            if verdicts[direction] >= _TAKEN or num_foods == 0:
                 continue
             nearest = cells
             for k in range(num_foods):
@@ -114,7 +120,9 @@ def _greedy(planes: Planes, board: BoardCodes, rows: NDArray[np.intp], seed: np.
 
 
 @kernel
-def _survivor(planes: Planes, board: BoardCodes, rows: NDArray[np.intp], seed: np.uint64, call: int, out: Cells) -> None:
+def _survivor(
+    planes: Planes, masks: Masks, board: BoardCodes, rows: NDArray[np.intp], seed: np.uint64, call: int, out: Cells
+) -> None:
     key = turn_key(seed, call)
     cells = planes.shape[2]
     foods, heads = np.empty(cells, np.int64), np.empty(cells, np.int64)
@@ -122,11 +130,11 @@ def _survivor(planes: Planes, board: BoardCodes, rows: NDArray[np.intp], seed: n
     verdicts, scores = np.empty(4, np.int64), np.empty(4)
     for b in range(planes.shape[0]):
         head, _, num_heads = _look(planes, b, foods, heads)
-        _judge(planes, b, board, head, heads[:num_heads], verdicts)
+        _judge(planes, masks, b, board, head, heads[:num_heads], verdicts)
         length = _own_length(planes, b, head) if head >= 0 else 0
         for direction in range(4):
             scores[direction] = -_VERDICT_COST[verdicts[direction]]
-            if verdicts[direction] == _DEADLY:
+            if verdicts[direction] >= _TAKEN:
                 continue
             cell = int64(board.neighbours[head, direction])
             space, way = _flood(planes, b, board.neighbours, cell, length + 1, arrival, queue)
@@ -139,7 +147,9 @@ def _survivor(planes: Planes, board: BoardCodes, rows: NDArray[np.intp], seed: n
 
 
 @kernel
-def _territorial(planes: Planes, board: BoardCodes, rows: NDArray[np.intp], seed: np.uint64, call: int, out: Cells) -> None:
+def _territorial(
+    planes: Planes, masks: Masks, board: BoardCodes, rows: NDArray[np.intp], seed: np.uint64, call: int, out: Cells
+) -> None:
     key = turn_key(seed, call)
     cells = planes.shape[2]
     ladder = max(1.0, cells / _LADDER_CELLS)
@@ -149,12 +159,12 @@ def _territorial(planes: Planes, board: BoardCodes, rows: NDArray[np.intp], seed
     for b in range(planes.shape[0]):
         head, _, num_heads = _look(planes, b, foods, heads)
         others = heads[:num_heads]
-        _judge(planes, b, board, head, others, verdicts)
+        _judge(planes, masks, b, board, head, others, verdicts)
         length = _own_length(planes, b, head) if head >= 0 else 0
         appetite = _appetite(planes, b, others)
         for direction in range(4):
             scores[direction] = -_VERDICT_COST[verdicts[direction]] * ladder
-            if verdicts[direction] == _DEADLY:
+            if verdicts[direction] >= _TAKEN:
                 continue
             cell = int64(board.neighbours[head, direction])
             space, way = _flood(planes, b, board.neighbours, cell, length + 1, arrival, queue)
@@ -251,8 +261,11 @@ def _distance(board: BoardCodes, a: int, b: int) -> int:
 
 
 @kernel
-def _judge(planes: Planes, b: int, board: BoardCodes, head: int, heads: Cells, verdicts: Cells) -> None:
-    """Write the verdict on each direction; all are deadly for a snake that has left the board."""
+def _judge(planes: Planes, masks: Masks, b: int, board: BoardCodes, head: int, heads: Cells, verdicts: Cells) -> None:
+    """Write the verdict on each direction; all are deadly for a snake that has left the board.
+
+    The mask comes before the planes: these do not show the heading of a snake of one, nor on which turn hunger takes a tail.
+    """
     if head < 0:
         verdicts[:] = _DEADLY
         return
@@ -261,10 +274,16 @@ def _judge(planes: Planes, b: int, board: BoardCodes, head: int, heads: Cells, v
     health = -(-int64(planes[b, _CLOCK, head]) * board.max_health // 255)
     for direction in range(4):
         cell = int64(board.neighbours[head, direction])
-        if cell < 0 or _taken(planes, b, cell) > TTL_STEP:
+        if masks[b, direction] == 0:
+            verdicts[direction] = _FORBIDDEN
+        elif cell < 0:
             verdicts[direction] = _DEADLY
-        elif not board.may_reverse and planes[b, _OWN, head] == 2 * TTL_STEP and planes[b, _OWN, cell] > 0:
-            verdicts[direction] = _DEADLY  # back into the neck of a snake of two: it is no move of its own, or it kills
+        elif not board.may_reverse and planes[b, _OWN, cell] > 0 and planes[b, _OWN, cell] == planes[b, _OWN, head] - TTL_STEP:
+            verdicts[direction] = _BACK  # into the neck: it is no move of its own, or it kills
+        elif planes[b, _OWN, cell] > TTL_STEP:
+            verdicts[direction] = _DEADLY
+        elif planes[b, _OTHERS, cell] > TTL_STEP:
+            verdicts[direction] = _TAKEN  # unless its snake dies on this very turn
         elif starves and planes[b, _FOOD, cell] == 0 and health - board.hunger - _damage(planes, b, board, cell) <= 0:
             verdicts[direction] = _STARVING
         elif _loses_head_on(planes, b, board, cell) or _tail_may_stay(planes, b, board, cell, heads):
@@ -422,4 +441,4 @@ KERNELS: dict[str, Callable[..., None]] = {
     "survivor": _survivor,
     "territorial": _territorial,
 }
-"""By the bot's name, weakest first: (planes (B, 7, cells), board, rows (B,), seed, call, out (B,)) -> None."""
+"""By the bot's name, weakest first: (planes (B, 7, cells), masks (B, 4), board, rows (B,), seed, call, out (B,)) -> None."""

@@ -22,17 +22,23 @@ TWO = Rules.classic(num_snakes=2)
 
 def views(rules: Rules, position: Position) -> NDArray[np.uint8]:
     """(N, 7, H, W) what each snake sees."""
+    view: NDArray[np.uint8] = _at(rules, position).observe("board")[0]
+    return view
+
+
+def _at(rules: Rules, position: Position) -> SnakeEngine:
     engine = SnakeEngine(rules)
     engine.load(SnakeState.from_positions(rules, [position]))
-    view: NDArray[np.uint8] = engine.observe("board")[0]
-    return view
+    return engine
 
 
 def choices(name: str, rules: Rules, position: Position, snake: int = 0) -> set[int]:
     """Every move the bot makes there in 100 draws."""
     bot = make_bot(name, rules)
     bot.seed(0)
-    return set(bot.act(np.repeat(views(rules, position)[snake : snake + 1], 100, axis=0)).tolist())
+    engine = _at(rules, position)
+    view, mask = engine.observe("board")[0, snake], engine.action_masks("absolute")[0, snake]
+    return set(bot.act(np.tile(view, (100, 1, 1, 1)), None, np.tile(mask, (100, 1))).tolist())
 
 
 def seeded(name: str, rules: Rules, seed: int) -> Bot:
@@ -64,10 +70,11 @@ def win_rate(one: str, three: str, num_games: int, rules: Rules | None = None) -
         playing = engine.state.alive & ~engine.state.over[:, None]
         if not playing.any():
             break
+        masks = engine.action_masks("absolute")
         for bot, seats in zip(bots, (slice(0, 1), slice(1, None)), strict=True):
             acting = np.zeros_like(playing)
             acting[:, seats] = playing[:, seats]
-            actions[acting] = bot.act(view[acting], np.flatnonzero(acting))
+            actions[acting] = bot.act(view[acting], np.flatnonzero(acting), masks[acting])
         engine.step(actions)
         engine.observe("board", view)
     engine.rank_survivors()

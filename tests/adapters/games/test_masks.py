@@ -7,7 +7,7 @@ from sb3_contrib import MaskablePPO
 from adapters import make_sb3_env
 from adapters.opponents.policy import PolicyOpponent
 from adapters.opponents.simple import RandomOpponent
-from snake_pz import bots
+from snake_pz import Rules, bots
 from tests.support.scripted_env import NUM_ACTIONS, SCRIPTS, ScriptedEnv
 
 RULES = {"width": 7, "height": 7, "max_cycles": 40}
@@ -68,6 +68,21 @@ def test_an_opponents_masks_are_of_its_own_actions(own, learners, tmp_path):
         env.step(env.action_masks().argmax(axis=1))
     assert counted[0] == 0
     assert counted[1] > 50
+
+
+@pytest.mark.parametrize(
+    ("backend", "observation", "actions"),
+    [("native", "board", "absolute"), ("native", "egocentric", "relative"), ("supersuit", "board", "absolute")],
+)
+def test_bots_are_told_what_kills(backend, observation, actions):
+    kwargs = {"rules": Rules.hungry_geese(), "observation": observation, "actions": actions}
+    env = make_sb3_env(list(bots.BOTS[1:]), backend=backend, env_kwargs=kwargs, num_games=4, device="cpu", seed=0)
+    counted = watch(env)
+    env.reset()
+    for _ in range(150):
+        env.step(env.action_masks().argmax(axis=1))
+    assert counted[0] == 0
+    assert counted[1] > 500
 
 
 @pytest.mark.parametrize("masks", ["info", "observation"])

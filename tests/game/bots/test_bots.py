@@ -12,6 +12,7 @@ import pytest
 from snake_pz.bots import BOTS, Bot, make_bot
 from snake_pz.core.engine import SnakeEngine
 from snake_pz.core.state import Position
+from snake_pz.presets import PRESETS, preset
 from snake_pz.rules import Rules
 from tests.support.bot_positions import (
     DOWN,
@@ -168,10 +169,11 @@ def test_knows_the_edge_of_a_padded_board(name: str) -> None:
     assert choices(name, torus, Position([[(4, 2), (3, 2), (2, 2)], [(1, 4), (2, 4), (3, 4)]], food=[(0, 2)])) == {RIGHT}
 
 
-@pytest.mark.parametrize("name", BOTS)
-def test_any_move_when_all_are_deadly(name: str) -> None:
+@pytest.mark.parametrize("name", THINKING)
+def test_any_move_but_back_when_all_are_deadly(name: str) -> None:
     trapped = [(0, 0), (1, 0), (1, 1), (0, 1), (0, 2)]
-    assert choices(name, TWO, Position([trapped, FAR_AWAY])) == {UP, RIGHT, DOWN, LEFT}
+    assert choices(name, TWO, Position([trapped, FAR_AWAY])) == {UP, DOWN, LEFT}
+    assert choices(name, TWO.replace(reverse="is_a_move"), Position([trapped, FAR_AWAY])) == {UP, RIGHT, DOWN, LEFT}
 
 
 @pytest.mark.parametrize("name", BOTS)
@@ -200,22 +202,75 @@ RULES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", THINKING)
-@pytest.mark.parametrize("variant", RULES)
-def test_never_makes_a_move_that_surely_kills_if_there_is_another(name: str, variant: str) -> None:
-    rules = Rules.classic(**RULES[variant])
+def moves_against_masks(bot: Bot, rules: Rules, turns: int, *, masked: bool) -> tuple[int, int]:
+    """Over so many turns of 32 games among one bot: moves that its mask forbade, though it allowed another; all moves."""
     engine = SnakeEngine(rules, 32, seed=0)
     engine.reset()
-    bot = seeded(name, rules, 0)
     actions = np.zeros(engine.state.alive.shape, np.int64)
-    for _ in range(150):
+    against = moves = 0
+    for _ in range(turns):
         acting = engine.state.alive & ~engine.state.over[:, None]
-        actions[acting] = bot.act(engine.observe("board")[acting])
-        chosen = np.take_along_axis(engine.action_masks("absolute"), actions[:, :, None], axis=2)[:, :, 0]
-        assert (chosen[acting] == 1).all()
+        masks = engine.action_masks("absolute")
+        actions[acting] = bot.act(engine.observe("board")[acting], np.flatnonzero(acting), masks[acting] if masked else None)
+        chosen = np.take_along_axis(masks, actions[:, :, None], axis=2)[:, :, 0]
+        against += int((chosen[acting] == 0).sum())
+        moves += int(acting.sum())
         engine.step(actions)
         if engine.state.over.any():
             engine.reset(np.flatnonzero(engine.state.over))
+    return against, moves
+
+
+@pytest.mark.parametrize("name", THINKING)
+@pytest.mark.parametrize("rules", PRESETS)
+def test_no_move_against_the_mask_under_any_preset(name: str, rules: str) -> None:
+    against, moves = moves_against_masks(seeded(name, preset(rules), 0), preset(rules), 200, masked=True)
+    assert against == 0
+    assert moves > 5000
+
+
+SNAKES_OF_ONE: dict[str, dict[str, Any]] = {
+    "straight": {"reverse": "straight"},
+    "dies": {"reverse": "dies"},
+    "a move": {"reverse": "is_a_move"},
+    "famine": {"reverse": "dies", "hunger": "segment", "hunger_every": 3, "food_minimum": 8},
+    "hazards": {"reverse": "dies", "shrink_every": 5, "hazard_damage": 30},
+    "two rows": {"reverse": "dies", "height": 2},
+}
+
+
+@pytest.mark.parametrize("name", THINKING)
+@pytest.mark.parametrize("variant", SNAKES_OF_ONE)
+def test_no_move_against_the_mask_by_snakes_of_one(name: str, variant: str) -> None:
+    rules = Rules.classic(start="scattered", start_length=1, edge="wrap", **SNAKES_OF_ONE[variant])
+    against, moves = moves_against_masks(seeded(name, rules, 0), rules, 100, masked=True)
+    assert against == 0
+    assert moves > 2000
+
+
+@pytest.mark.parametrize("name", THINKING)
+@pytest.mark.parametrize("variant", RULES)
+def test_longer_snakes_see_by_themselves_what_surely_kills(name: str, variant: str) -> None:
+    rules = Rules.classic(**RULES[variant])
+    assert moves_against_masks(seeded(name, rules, 0), rules, 150, masked=False)[0] == 0
+
+
+@pytest.mark.parametrize("name", THINKING)
+def test_takes_what_the_mask_allows_though_it_looks_deadly(name: str) -> None:
+    # Hunger takes a second segment of each snake on the next turn, of which the planes know nothing.
+    rules = Rules.hungry_geese(num_snakes=2)
+    trapped = Position([[(0, 0)], [(1, 0), (1, 1), (0, 1), (10, 1), (10, 0), (10, 6), (0, 6), (1, 6)]])
+    view = np.repeat(views(rules, trapped)[:1], 100, axis=0)
+    for allowed in range(4):
+        mask = np.zeros((100, 4), np.int8)
+        mask[:, allowed] = 1
+        assert set(seeded(name, rules, 0).act(view, None, mask).tolist()) == {allowed}
+
+
+@pytest.mark.parametrize("name", THINKING)
+def test_where_all_moves_are_deadly_hopes_that_another_dies(name: str) -> None:
+    corner = Position([[(0, 0), (1, 0), (2, 0)], [(0, 3), (0, 2), (0, 1), (1, 1)]])
+    assert choices(name, TWO, corner) == {DOWN}
 
 
 # --------------------------------------------------------------------------------------------------- rows, seeds, names
@@ -270,6 +325,7 @@ def test_spaces_and_results(name: str) -> None:
     assert bot.name == name
     assert bot.observation_space.shape == (7, 11, 11)
     assert bot.action_space.n == 4
+    assert bot.uses_masks == (name != "random")
     view = np.asfortranarray(views(TWO, Position([GOING_UP, FAR_AWAY])))
     before = view.copy()
     actions = bot.act(view, np.arange(2), np.ones((2, 4), np.int8))
@@ -290,6 +346,11 @@ def test_observations_of_another_game() -> None:
         bot.act(np.zeros((1, 7, 13, 13), np.uint8))
     with pytest.raises(ValueError, match="float32"):
         bot.act(np.zeros((1, 7, 11, 11), np.float32))
+
+
+def test_masks_of_other_actions() -> None:
+    with pytest.raises(ValueError, match=r"needs action masks \(2, 4\), got \(2, 3\)"):
+        make_bot("greedy", TWO).act(np.zeros((2, 7, 11, 11), np.uint8), None, np.ones((2, 3), np.int8))
 
 
 # ------------------------------------------------------------------------------------------------------------- strength

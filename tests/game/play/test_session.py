@@ -17,7 +17,7 @@ import pytest
 from adapters.command.human_seats import seat_humans
 from adapters.opponents.parse import frozen, mixture
 from adapters.opponents.pool import OpponentPool
-from snake_pz import Rules, SnakeEngine, make_bot, snake_v0
+from snake_pz import BOTS, Rules, SnakeEngine, make_bot, snake_v0
 from snake_pz.core.actions import action_space
 from snake_pz.core.observations import observation_space
 from snake_pz.core.state import NO_HEADING, SnakeState
@@ -651,6 +651,31 @@ def test_players_of_any_encoding_share_a_table():
     for snake in (0, 2):
         assert match.engine.state.heading[0, snake] == (before[snake] - 1) % 4
     assert match.names == ["stub 1", "greedy", "stub 2", "you"]
+
+
+@pytest.mark.parametrize("name", BOTS[1:])
+def test_bots_at_a_table_are_told_what_kills(name):
+    rules = Rules.hungry_geese()
+    bot = make_bot(name, rules)
+    match = LocalMatch(rules, [bot] * rules.num_snakes)
+    against, turns, act = 0, 0, bot.act
+
+    def watched(observations, slots, masks):
+        nonlocal against
+        assert np.array_equal(masks, match.engine.action_masks("absolute")[0, slots])
+        moves = act(observations, slots, masks)
+        against += int((masks[np.arange(len(moves)), moves] == 0).sum())
+        return moves
+
+    bot.act = watched
+    for seed in range(10):
+        match.start(seed)
+        while not match.engine.state.over[0]:
+            match.decide(range(rules.num_snakes))
+            match.turn()
+            turns += 1
+    assert against == 0
+    assert turns > 500
 
 
 def test_names_are_short_and_different():
