@@ -1,4 +1,4 @@
-"""The action sets of a snake, how they are read, and which moves an action mask allows."""
+"""The action sets of a snake, their conversion to directions, and action masks."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ ACTIONS = ("absolute", "relative")
 
 
 def action_count(name: str) -> int:
-    """How many actions this set has.
+    """The number of actions of an action set.
 
     Raises:
-        ValueError: no such action set.
+        ValueError: an unknown action set.
     """
     if name not in ACTIONS:
         raise ValueError(f"actions must be one of {', '.join(map(repr, ACTIONS))}, got {name!r}")
@@ -27,19 +27,19 @@ def action_count(name: str) -> int:
 
 
 def action_space(name: str) -> gymnasium.spaces.Discrete:
-    """`absolute`: Discrete(4) up, right, down, left. `relative`: Discrete(3) left, straight, right of the heading."""
+    """`absolute`: Discrete(4) up, right, down, left. `relative`: Discrete(3) left, straight, right, seen from the heading."""
     return gymnasium.spaces.Discrete(action_count(name))
 
 
 def to_absolute(actions: NDArray[Any], headings: NDArray[np.int8]) -> NDArray[Any]:
-    """Relative actions and the headings they refer to, both (B,) -> absolute directions (B,)."""
+    """Convert relative actions (B,) and the headings (B,) they refer to into absolute directions (B,)."""
     absolute: NDArray[Any] = (np.maximum(headings, 0) + actions - 1) % 4
     return absolute
 
 
 @kernel
 def _leaving(s: SnakeState, r: RuleCodes, shortened: bool, e: int, i: int, cell: int) -> int:
-    """How many segments of all snakes leave the cell before the head of snake i is judged there, if nobody eats."""
+    """The number of segments, of all snakes, that leave the cell before the head of snake i is judged there, if nobody eats."""
     alive, body, heads, length = s.alive, s.body, s.head, s.length
     ring_mask = body.shape[2] - 1
     leaving = 0
@@ -56,18 +56,17 @@ def _leaving(s: SnakeState, r: RuleCodes, shortened: bool, e: int, i: int, cell:
 
 @kernel
 def write_masks(s: SnakeState, r: RuleCodes, relative: bool, rows: NDArray[np.intp], out: NDArray[np.int8]) -> None:
-    """Which moves do not surely kill: into the wall, a segment that cannot leave, hunger or hazards, a reversal that dies.
+    """Mask moves that certainly kill: at a wall, on a segment that cannot leave, of hunger or hazards, or by a reversal.
 
-    A move is judged as it would be executed, a reversal that goes straight as straight, and on the board as it lies: the bodies
-    of others are taken to stay but for what leaves anyway, though one may die on this very turn. All ones if every move dies or
-    the snake is out.
+    A move is judged as it would be executed (a reversal that goes straight as straight), on the current board: other bodies are
+    assumed to stay, except for segments that leave in any case. All ones if every move kills or the snake is dead.
 
     Args:
-        s: SnakeState, only read.
-        r: RuleCodes.
-        relative: whether the actions are left, straight, right rather than up, right, down, left.
-        rows: (B,) games.
-        out: (E, N, A) int8, written for these games.
+        s: the games, only read.
+        r: their rules.
+        relative: whether the action set is `relative`.
+        rows: (B,) games to write.
+        out: (E, N, A) int8, 1 = allowed, written for these games.
     """
     ring_mask = s.body.shape[2] - 1
     for e in rows:

@@ -1,10 +1,10 @@
-"""One turn of the game: numba kernels on `SnakeState`, pure rules, nothing else.
+"""One turn of the game: the rules, as kernels on `SnakeState`.
 
-A turn is a row of stages, judged for all snakes together: move, hunger, hazard, eat, eliminate; then the board changes: tails
-that grow on every turn, hazards that close in, new food; then the game may end.
+A turn is a sequence of stages, each judged for all snakes together: move, hunger, hazard, eat, eliminate. Then the board
+changes (tails that grow on every turn, hazards that close in, new food), and the game may end.
 
-Each stage runs over all games that are not over. Helpers take the arrays they need: handing on the whole tuple costs numba more
-than the work itself.
+Each stage loops over all games that are not over. Helpers take single arrays, because passing the whole tuple to a helper costs
+more than its work.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from snake_pz.core.upkeep import double_tail, grow, shrink, spawn_food
 
 @kernel
 def _begin(s: SnakeState) -> None:
-    """Forget the events of the last turn, and ranks that a limit gave to the living; count this one."""
+    """Clear the events of the last turn and the ranks of living snakes, which a truncation may have set; count this turn."""
     for e in range(s.over.shape[0]):
         for i in range(s.alive.shape[1]):
             s.ate[e, i] = False
@@ -50,7 +50,7 @@ def _begin(s: SnakeState) -> None:
 def _straight_on(
     neighbours: NDArray[np.int16], body: NDArray[np.int16], heads: NDArray[np.int32], length: NDArray[np.int32], e: int, i: int
 ) -> int:
-    """The direction from the second segment through the head; up where these coincide or there is but one."""
+    """The direction from the second segment through the head; up if both are on one cell or there is only one segment."""
     found = int64(Direction.UP)
     if length[e, i] >= 2:
         head, neck = body[e, i, heads[e, i]], body[e, i, (heads[e, i] - 1) & (body.shape[2] - 1)]
@@ -59,7 +59,7 @@ def _straight_on(
                 found = direction
                 if (head > neck) == (
                     direction == Direction.RIGHT or direction == Direction.DOWN
-                ):  # across no seam; at two cells a side both fit
+                ):  # not across a seam; on a side of two cells both directions fit
                     break
     return found
 
@@ -86,7 +86,7 @@ def _drop_tail(
 
 @kernel
 def _move(s: SnakeState, r: RuleCodes, actions: NDArray[np.int8]) -> None:
-    """Every living snake's head goes one cell on; its tail leaves unless it grows on this very turn."""
+    """Move every living snake's head one cell, and its tail unless it grows on this turn."""
     alive, heading, cause, body, heads, length = s.alive, s.heading, s.cause, s.body, s.head, s.length
     occupancy, food = s.occupancy, s.food
     ring_mask = body.shape[2] - 1
@@ -134,7 +134,7 @@ def _move(s: SnakeState, r: RuleCodes, actions: NDArray[np.int8]) -> None:
 
 @kernel
 def _hunger(s: SnakeState, r: RuleCodes) -> None:
-    """Every living snake loses a unit of health, or on some turns its tail; one that has nothing left starves."""
+    """Take 1 health from every living snake, or on some turns a tail segment; a snake without segments starves."""
     for e in range(s.alive.shape[0]):
         if s.over[e]:
             continue
@@ -152,7 +152,7 @@ def _hunger(s: SnakeState, r: RuleCodes) -> None:
 
 @kernel
 def _hazard(s: SnakeState, r: RuleCodes) -> None:
-    """A head on a hazard costs health, once for each listing of the cell; food there protects."""
+    """Take health from snakes with the head on a hazard, once for each listing of the cell, unless there is food on it."""
     alive, cause, body, heads, food, hazard = s.alive, s.cause, s.body, s.head, s.food, s.hazard
     for e in range(alive.shape[0]):
         if s.over[e]:
@@ -169,7 +169,7 @@ def _hazard(s: SnakeState, r: RuleCodes) -> None:
 
 @kernel
 def _eat(s: SnakeState, r: RuleCodes) -> None:
-    """Every head on food eats, or of several on one piece the one that took it as it moved; a starving snake is saved by it."""
+    """Let every head on food eat, or of several on one piece the one that took it in `_move`. Eating saves a starving snake."""
     alive, cause, body, heads, food, ate = s.alive, s.cause, s.body, s.head, s.food, s.ate
     for e in range(alive.shape[0]):
         if s.over[e]:
@@ -205,7 +205,7 @@ def _eat(s: SnakeState, r: RuleCodes) -> None:
 def _leave_board(
     body: NDArray[np.int16], heads: NDArray[np.int32], length: NDArray[np.int32], occupancy: NDArray[np.uint8], e: int, i: int
 ) -> None:
-    """Take a body off the occupancy; the ring keeps it for the snake's last view."""
+    """Remove a body from the occupancy. The ring keeps it for the snake's last observation."""
     ring_mask = body.shape[2] - 1
     for k in range(length[e, i]):
         cell = body[e, i, (heads[e, i] - k) & ring_mask]
@@ -215,9 +215,9 @@ def _leave_board(
 
 @kernel
 def _collide(s: SnakeState, r: RuleCodes, e: int, i: int) -> None:
-    """Judge the head of snake i on the moved board: the first that holds of own body, another's body, another's head.
+    """Judge the head of snake i after all moves: the first that applies of own body, another body, another head.
 
-    Responsible is the longest snake it meets so; of several equally long nobody, or the one with the lowest index.
+    The killer is the longest snake that it meets in this way; of several equally long nobody, or the one with the lowest index.
     """
     alive, cause, body, heads, length = s.alive, s.cause, s.body, s.head, s.length
     cell = body[e, i, heads[e, i]]
@@ -250,7 +250,7 @@ def _collide(s: SnakeState, r: RuleCodes, e: int, i: int) -> None:
 
 @kernel
 def _eliminate(s: SnakeState, r: RuleCodes) -> None:
-    """Judge who dies: first of health, at the wall or by its move, then of collisions; all on the same moved board."""
+    """Decide which snakes die: first without health, at the wall or by their move, then in collisions on the same board."""
     alive, cause, body, heads, length, occupancy = s.alive, s.cause, s.body, s.head, s.length, s.occupancy
     snakes = alive.shape[1]
     for e in range(alive.shape[0]):
@@ -293,7 +293,7 @@ def _eliminate(s: SnakeState, r: RuleCodes) -> None:
 
 @kernel
 def _rank_living(alive: NDArray[np.bool_], length: NDArray[np.int32], rank: NDArray[np.int16], e: int) -> None:
-    """Place who lives in a game by length, equal ones together."""
+    """Rank the living snakes of a game by length; equally long ones share a rank."""
     for i in range(alive.shape[1]):
         if alive[e, i]:
             better = 0
@@ -305,14 +305,14 @@ def _rank_living(alive: NDArray[np.bool_], length: NDArray[np.int32], rank: NDAr
 
 @kernel
 def rank_survivors(s: SnakeState, rows: NDArray[np.intp]) -> None:
-    """Place the living of these games (B,) by length, as if they ended now."""
+    """Rank the living snakes of these games (B,) by length, as if the games ended now."""
     for e in rows:
         _rank_living(s.alive, s.length, s.rank, e)
 
 
 @kernel
 def _end(s: SnakeState, r: RuleCodes) -> None:
-    """End the games that are decided: too few snakes left, or the last turn played."""
+    """End the games that have too few snakes left or have reached `max_turns`."""
     for e in range(s.over.shape[0]):
         if s.over[e]:
             continue
@@ -331,9 +331,9 @@ def step_games(s: SnakeState, r: RuleCodes, actions: NDArray[np.int8]) -> None:
     """Play one turn of every game that is not over.
 
     Args:
-        s: SnakeState, changed in place.
-        r: RuleCodes.
-        actions: (E, N) integers, absolute directions 0 to 3, anything else is an invalid move; those of the dead are ignored.
+        s: the games, changed in place.
+        r: their rules.
+        actions: (E, N) int8, absolute directions 0 to 3; any other number is an invalid move. Those of dead snakes are ignored.
     """
     _begin(s)
     _move(s, r, actions)

@@ -1,4 +1,4 @@
-"""SnakeEngine: E games at once. It owns their state; whoever runs the loop decides when a game starts anew."""
+"""SnakeEngine: E games stepped together. It owns their state; the caller decides when a game restarts."""
 
 from __future__ import annotations
 
@@ -45,18 +45,24 @@ _NO_SEEDS = np.zeros(0, np.uint64)
 
 
 class SnakeEngine:
-    """E games of one set of rules, stepped together by compiled kernels. Not thread-safe.
+    """E games of the same rules, stepped together by compiled kernels. Not thread-safe.
 
-    A fresh engine has no running games: call `reset` first. There is no auto-reset: a game that is over stays as it is
-    until its row is reset, and stepping it changes nothing. A batch of E games equals E single games bit for bit.
+    A new engine has no running games: call `reset` first. There is no auto-reset: a game that is over stays as it is until its
+    row is reset, and stepping it changes nothing. A batch of E games equals E single games bit for bit.
 
     Args:
-        rules: what is played; see `Rules`.
+        rules: rules of all games.
         num_games: E, at least 1.
-        seed: of the games' own seeds, through `numpy.random.SeedSequence`; None: fresh entropy. Equal seeds give equal games.
+        seed: seed from which the games' seeds are derived by `numpy.random.SeedSequence`; None: fresh entropy. Equal seeds give
+            equal games.
 
     Attributes:
-        state: the games, see `SnakeState`. Read it freely; write it only by `reset`, `step` and `load`.
+        rules: as given.
+        num_games: E.
+        state: the games. Read it at any time; change it only through methods of the engine.
+
+    Raises:
+        ValueError: `num_games` below 1.
     """
 
     def __init__(self, rules: Rules, num_games: int = 1, *, seed: int | None = None) -> None:
@@ -70,15 +76,15 @@ class SnakeEngine:
         self._all = np.arange(num_games)
 
     def reset(self, rows: NDArray[np.intp] | None = None, seeds: Sequence[int] | NDArray[np.uint64] | None = None) -> None:
-        """Start games anew.
+        """Start new games.
 
         Args:
-            rows: (B,) which; None: all.
-            seeds: (B,) one per row, 0 to 2**64 - 1, the same seed always gives the same start and, with the same actions,
-                the same game; None: each row goes on with its own stream of seeds.
+            rows: (B,) indices of the games to start; None: all.
+            seeds: (B,) one per row, 0 to 2**64 - 1. Equal seeds give equal starts and, with equal actions, equal games. None:
+                each row takes the next seed of its own stream.
 
         Raises:
-            ValueError: a row that is none, not one seed per row, or a seed out of range.
+            ValueError: a row out of range, not one seed per row, or a seed out of range.
         """
         rows = self._rows(rows)
         if seeds is None:
@@ -97,9 +103,8 @@ class SnakeEngine:
         """Play one turn of every game that is not over.
 
         Args:
-            actions: (E, N) integers, absolute directions 0 up, 1 right, 2 down, 3 left; entries of snakes that are out are
-                ignored. Not checked beyond the shape, for a batch is stepped millions of times a second: another number
-                is an invalid move, see `Rules.invalid_move`.
+            actions: (E, N) integers, absolute directions 0 up, 1 right, 2 down, 3 left; entries of dead snakes are ignored. Any
+                other number is an invalid move, handled by `Rules.invalid_move`.
 
         Raises:
             ValueError: another shape.
@@ -116,9 +121,19 @@ class SnakeEngine:
         masks: NDArray[np.int8],
         rewards: NDArray[np.float32],
     ) -> None:
-        """`step`, `rewards`, `observe` and `action_masks` of all games in one call, for those who need all four.
+        """`step`, `rewards`, `observe` and `action_masks` of all games in one call, which saves time with few games.
 
-        With few games the calls cost more than the work.
+        Args:
+            actions: (E, N) as for `step`.
+            observation: name of the encoding.
+            action_set: `absolute` or `relative`, for the masks.
+            weights: weights of the rewards.
+            views: (E, N, *shape) uint8, written; not checked.
+            masks: (E, N, A) int8, written; not checked.
+            rewards: (E, N) float32, written; not checked.
+
+        Raises:
+            ValueError: actions of another shape, or an unknown encoding.
         """
         encoding, relative = observations.OBSERVATIONS.index(observation), action_set == "relative"
         actions = self._directions(actions)
@@ -127,16 +142,19 @@ class SnakeEngine:
     def observe(
         self, observation: str, out: NDArray[np.uint8] | None = None, rows: NDArray[np.intp] | None = None
     ) -> NDArray[np.uint8]:
-        """What every snake sees.
+        """Observations of all snakes.
 
         Args:
-            observation: an encoding's name, see `observations`.
-            out: (E, N, *shape) uint8 to write into; None: a new one. What a snake sees that died on an earlier turn is left
-                as it is, so a buffer used again repeats its last real view.
+            observation: name of the encoding, see `observations`.
+            out: (E, N, *shape) uint8 to write into; None: a new array. Entries of snakes that died on an earlier turn are left
+                as they are, so a reused buffer repeats their last real observation.
             rows: (B,) games to write; None: all.
 
         Returns:
             `out`.
+
+        Raises:
+            ValueError: an unknown encoding, an `out` of another shape, type or layout, or a row out of range.
         """
         if out is None:
             out = np.zeros((*self.state.alive.shape, *observations.observation_shape(self.rules, observation)), np.uint8)
@@ -148,7 +166,16 @@ class SnakeEngine:
     def action_masks(
         self, actions: str, out: NDArray[np.int8] | None = None, rows: NDArray[np.intp] | None = None
     ) -> NDArray[np.int8]:
-        """(E, N, A) int8 masks of the next action, 1 where the move does not surely kill; see `actions.write_masks`."""
+        """(E, N, A) int8 masks of the next actions, 1 for a move that does not certainly kill, see `actions.write_masks`.
+
+        Args:
+            actions: `absolute` or `relative`.
+            out: array to write into; None: a new array.
+            rows: (B,) games to write; None: all.
+
+        Raises:
+            ValueError: an unknown action set, an `out` of another shape, type or layout, or a row out of range.
+        """
         if out is None:
             out = np.ones((*self.state.alive.shape, action_count(actions)), np.int8)
         else:
@@ -157,7 +184,15 @@ class SnakeEngine:
         return out
 
     def rewards(self, weights: RewardWeights, out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
-        """(E, N) what the last turn paid; zero in games that were over before it."""
+        """(E, N) float32 rewards of the last turn; zero in games that were over before it.
+
+        Args:
+            weights: weights of the events.
+            out: array to write into; None: a new array.
+
+        Raises:
+            ValueError: an `out` of another shape, type or layout.
+        """
         if out is None:
             out = np.zeros(self.state.alive.shape, np.float32)
         else:
@@ -166,11 +201,11 @@ class SnakeEngine:
         return out
 
     def rank_survivors(self, rows: NDArray[np.intp] | None = None) -> None:
-        """Place the living of these games (None: all) by length, as if they ended now: what a truncated game counts as."""
+        """Rank the living snakes of these games (None: all) by length, as if the games ended now. For truncated games."""
         rank_survivors(self.state, self._rows(rows))
 
     def _check_buffer(self, out: NDArray[Any], inner: tuple[int, ...], dtype: type[np.generic]) -> None:
-        """Refuse a buffer that a kernel would write beyond."""
+        """Reject a buffer that a kernel could not write or would overrun."""
         shape = (*self.state.alive.shape, *inner)
         if out.shape != shape or out.dtype != dtype or not out.flags.c_contiguous:
             raise ValueError(
@@ -178,14 +213,14 @@ class SnakeEngine:
             )
 
     def _directions(self, actions: NDArray[Any]) -> NDArray[np.int8]:
-        """(E, N) actions as the kernels take them; a kernel is compiled anew for every other type."""
+        """Actions as (E, N) int8, the one type that kernels are compiled for."""
         actions = np.asarray(actions)
         if actions.shape != self.state.alive.shape:
             raise ValueError(f"actions must have shape {self.state.alive.shape} (games, snakes), got {actions.shape}")
         return actions if actions.dtype == np.int8 else actions.clip(-1, 4).astype(np.int8)
 
     def _rows(self, rows: NDArray[np.intp] | None) -> NDArray[np.intp]:
-        """Games as the kernels take them, which check nothing: a row that is none would be written into foreign memory."""
+        """Checked indices of games: kernels check nothing and would write out of bounds."""
         if rows is None:
             return self._all
         rows = np.asarray(rows)
@@ -194,10 +229,13 @@ class SnakeEngine:
         return rows.astype(np.intp, copy=False)
 
     def game(self, row: int) -> SnakeEngine:
-        """One game of this batch as an engine of its own, on the same memory: what happens to one happens to the other.
+        """One game of this batch as an engine of its own that shares its memory.
+
+        Args:
+            row: index of the game.
 
         Raises:
-            ValueError: there is no such game.
+            ValueError: a row out of range.
         """
         self._rows(np.array([row]))
         one = copy.copy(self)
@@ -206,15 +244,19 @@ class SnakeEngine:
         return one
 
     def save(self, rows: NDArray[np.intp] | None = None) -> SnakeState:
-        """A copy of these games (None: all), random streams included."""
+        """A copy of these games (None: all), random streams included.
+
+        Raises:
+            ValueError: a row out of range.
+        """
         rows = self._rows(rows)
         return self.state.map(lambda array: array[rows])
 
     def load(self, saved: SnakeState, rows: NDArray[np.intp] | None = None) -> None:
-        """Put saved games into these rows (None: all).
+        """Replace the games of these rows (None: all) by saved games.
 
         Raises:
-            ValueError: games of another board or number of snakes, or not one game per row.
+            ValueError: games with another board or number of snakes, not one game per row, or a row out of range.
         """
         rows = self._rows(rows)
         for name, own, other in zip(SnakeState._fields, self.state.arrays(), saved.arrays(), strict=True):

@@ -1,4 +1,4 @@
-"""What kernels are made with: the functions that numba compiles."""
+"""The decorator of kernels, the functions that numba compiles."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from numba import njit
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 int64 = cast("Callable[[SupportsInt], int]", np.int64)
-"""An element of an array as the `int` that kernels compute with, so that a helper is compiled for one type only."""
+"""Convert an array element to the int64 that kernels compute with, so that helpers are compiled for one type only."""
 
 
 def kernel(function: Function) -> Function:
-    """Compile a function at its first call for each set of argument types; it runs without the interpreter's lock."""
+    """Compile a function on its first call with each set of argument types, cached on disk. It runs without the GIL."""
     return cast("Function", njit(cache=True, nogil=True)(function))

@@ -1,10 +1,13 @@
-"""What a snake sees and how its actions are read: each encoding beside its space.
+"""Observations of a snake: the encodings and their spaces. All are uint8, 0 to 255, channels first.
 
-`board` (7, H, W): the board as it lies. `egocentric` (6, S, S), S = 2 * max(W, H) - 1: turned so that the snake's head is in
-the centre and heads up; the whole board is always in view, beyond a wall all is wall, and a board that wraps goes on.
-`single` (1, H, W): grey levels. All uint8, 0 to 255, channels first. No two encodings of a game have the same shape, so the
-spaces of a checkpoint say which one it was trained on. Boards smaller than the number of planes are padded with wall on the
-right and below, since Stable-Baselines3 takes the smallest dimension of an image for its channels.
+- `board` (7, H, W): the board as it is.
+- `egocentric` (6, S, S), S = 2 * max(W, H) - 1: shifted and turned so that the snake's head is in the centre and its heading is
+  up. The whole board is always in view; outside walls everything is wall, a board that wraps repeats.
+- `single` (1, H, W): grey levels.
+
+The encodings of a game have different shapes, so a checkpoint's spaces identify the one it was trained on. Boards smaller than
+the number of planes are padded with wall on the right and below, because Stable-Baselines3 takes the smallest dimension of an
+image for its channels.
 """
 
 from __future__ import annotations
@@ -24,12 +27,13 @@ from snake_pz.rules import Rules
 OBSERVATIONS = ("board", "egocentric", "single")
 
 BOARD_PLANES = ("own body", "own head", "other bodies", "other heads", "food", "walls and hazards", "clock")
-"""Planes of `board`. Bodies, heads included: TTL_STEP for each turn until the cell is free, at most 255. Other heads: 255 if
-that snake is as long or longer, 128 if it is shorter. Hazards: 64 per listing, at most 192; walls 255. Clock: how many turns
-the snake can go on for at most without eating, the same value everywhere: its health where that can run out, the turns left
-where the rules end the game, whichever is less; 255 is full health or else all turns, and always 255 where neither counts."""
+"""Planes of `board`. Bodies, heads included: TTL_STEP for each turn until the cell is free, at most 255. Own head: 255. Other
+heads: 255 if that snake is as long or longer, 128 if it is shorter. Food: 255. Hazards: 64 per listing, at most 192; walls 255.
+Clock: the same value on every cell, for the most turns that the snake can play without eating: its health if health can run
+out, the turns left if the rules limit them, the smaller of both if both apply. 255 means full health, or all turns if health
+cannot run out; it is always 255 if neither applies."""
 EGOCENTRIC_PLANES = ("own body", "other bodies", "other heads", "food", "walls and hazards", "clock")
-"""Planes of `egocentric`, as in BOARD_PLANES; the own head is always in the centre."""
+"""Planes of `egocentric`, with values as in BOARD_PLANES. There is none for the own head, which is always in the centre."""
 GREY_LEVELS = {
     "hazard": 20,
     "food": 50,
@@ -39,19 +43,19 @@ GREY_LEVELS = {
     "own body": 210,
     "own head": 255,
 }
-"""Levels of `single`; an empty cell is 0, a wall there is none to see."""
+"""Levels of `single`. An empty cell is 0; walls are not shown."""
 
 TTL_STEP = 10
-"""What a body plane adds for each turn until the cell is free: lengths up to 25 can be told apart."""
+"""Step of a body plane per turn until the cell is free; lengths up to 25 can be distinguished."""
 
 _LONGER, _SHORTER, _WALL = 255, 128, 255
 
 
 def observation_shape(rules: Rules, name: str) -> tuple[int, int, int]:
-    """(C, H, W) of one snake's observation in this encoding.
+    """Shape (C, H, W) of one snake's observation in this encoding.
 
     Raises:
-        ValueError: no such encoding.
+        ValueError: an unknown encoding.
     """
     side = max(2 * max(rules.width, rules.height) - 1, len(EGOCENTRIC_PLANES) + 1)
     planes = len(BOARD_PLANES)
@@ -66,12 +70,16 @@ def observation_shape(rules: Rules, name: str) -> tuple[int, int, int]:
 
 
 def observation_space(rules: Rules, name: str) -> gymnasium.spaces.Box:
-    """The space of one snake's observation in this encoding, see `observation_shape`."""
+    """The space of one snake's observation in this encoding.
+
+    Raises:
+        ValueError: an unknown encoding.
+    """
     return gymnasium.spaces.Box(0, 255, observation_shape(rules, name), np.uint8)
 
 
 def encoding_of(rules: Rules, observations: gymnasium.Space[Any], actions: gymnasium.Space[Any]) -> tuple[str, str] | None:
-    """The names of the encoding and the action set that have these spaces on this board; None if none has."""
+    """The names of the encoding and action set that have these spaces on this board; None if there are none."""
     for observation in OBSERVATIONS:
         for action_set in ACTIONS:
             if observation_space(rules, observation) == observations and action_space(action_set) == actions:
@@ -80,28 +88,31 @@ def encoding_of(rules: Rules, observations: gymnasium.Space[Any], actions: gymna
 
 
 def observe(state: SnakeState, codes: RuleCodes, name: str, rows: NDArray[np.intp], out: NDArray[np.uint8]) -> None:
-    """Write what the snakes of these games see.
+    """Write the observations of all snakes of these games.
 
     Args:
         state: the games, only read.
-        codes: their rules, see `rule_codes`.
-        name: the encoding.
+        codes: their rules.
+        name: name of the encoding.
         rows: (B,) games to write.
-        out: (E, N, *shape of `observation_space`). What a snake sees that died on an earlier turn is left as it is, so that a
-            buffer used again repeats its last view.
+        out: (E, N, *shape of `observation_space`) uint8. Entries of snakes that died on an earlier turn are left as they are,
+            so that a reused buffer repeats their last observation.
+
+    Raises:
+        ValueError: an unknown encoding.
     """
     if name not in OBSERVATIONS:
         raise ValueError(f"observation must be one of {', '.join(map(repr, OBSERVATIONS))}, got {name!r}")
     write_observations(state, codes, OBSERVATIONS.index(name), rows, out)
 
 
-# Viewers see the living, and themselves at the moment of death. Arrays are taken out of the state first: numba is ten times
-# slower when a kernel hands the whole tuple to a helper.
+# A viewer v sees living snakes, and itself on the turn of its death. Arrays are taken out of the state first: passing the whole
+# tuple to a helper makes a kernel ten times slower.
 
 
 @kernel
 def _clock(uses_health: bool, max_health: int, max_turns: int, health: int, turn: int) -> np.uint8:
-    """The level of the clock: the turns that a snake can go on for at most without eating, 255 is all."""
+    """The level of the clock plane, see BOARD_PLANES."""
     full = max_health if uses_health else max(max_turns, 1)
     left = int64(health) if uses_health else full
     if left < 0:
@@ -113,7 +124,7 @@ def _clock(uses_health: bool, max_health: int, max_turns: int, health: int, turn
 
 @kernel
 def _find_food(food: NDArray[np.uint8], pieces: NDArray[np.int32], e: int, found: NDArray[np.int64]) -> int:
-    """Write the cells that have food in game e to the front of `found`; how many they are."""
+    """Write the cells with food in game e into the first entries of `found`, and return their number."""
     left, count = pieces[e], 0
     for cell in range(food.shape[1]):
         if left <= 0:
@@ -152,7 +163,7 @@ def _write_board(s: SnakeState, r: RuleCodes, rows: NDArray[np.intp], out: NDArr
             if not (alive[e, j] or died[e, j]):
                 continue
             long = length[e, j]
-            for k in range(long - 1, -1, -1):  # tail first: where segments lie on each other the last to leave counts
+            for k in range(long - 1, -1, -1):  # tail first: on a shared cell the segment that leaves last counts
                 at = int64(body[e, j, (heads[e, j] - k) & ring_mask])
                 if at < 0:
                     continue
@@ -189,7 +200,7 @@ def _write_egocentric(s: SnakeState, r: RuleCodes, rows: NDArray[np.intp], out: 
     side = out.shape[3]
     centre, middle = side // 2, side * side // 2
     flat = out.reshape(out.shape[0], snakes, out.shape[2], side * side)
-    # What is on the board: a row for the body of each snake, for the heads that a viewer sees, for food and for hazards.
+    # Lists of cells and levels: a row for the body of each snake, for the other heads, for food and for hazards.
     kinds, others, fed, hazards = snakes + 3, snakes, snakes + 1, snakes + 2
     planes = np.ones(kinds, np.int64)
     planes[others], planes[fed], planes[hazards] = 2, 3, 4
@@ -202,7 +213,7 @@ def _write_egocentric(s: SnakeState, r: RuleCodes, rows: NDArray[np.intp], out: 
         for j in range(snakes):
             if not (alive[e, j] or died[e, j]):
                 continue
-            for k in range(length[e, j] - 1, -1, -1):  # tail first: where segments lie on each other the last to leave counts
+            for k in range(length[e, j] - 1, -1, -1):  # tail first: on a shared cell the segment that leaves last counts
                 at = int64(body[e, j, (heads[e, j] - k) & ring_mask])
                 if at >= 0:
                     cells[j, counts[j]], levels[j, counts[j]] = at, min((length[e, j] - k) * TTL_STEP, 255)
@@ -221,11 +232,11 @@ def _write_egocentric(s: SnakeState, r: RuleCodes, rows: NDArray[np.intp], out: 
             at = int64(body[e, v, heads[e, v]])
             if at >= 0:
                 head_x, head_y = at % r.width, at // r.width
-            else:  # outside: a step beyond the cell it came from, which the ring still holds
+            else:  # outside the board: one step from the previous cell, which the ring still holds
                 behind = int64(body[e, v, (heads[e, v] - 1) & ring_mask])
                 head_x = behind % r.width + (1 if heading == 1 else (-1 if heading == 3 else 0))
                 head_y = behind // r.width + (1 if heading == 2 else (-1 if heading == 0 else 0))
-            # How the board's right and down lie in the view, and the rectangle of the board, outside of which all is wall.
+            # Steps in the flat view for right and down on the board, and the rectangle of the board in the view.
             right, down = 1, side
             first_x, last_x, first_y, last_y = -head_x, r.width - 1 - head_x, -head_y, r.height - 1 - head_y
             if heading == 1:
@@ -257,13 +268,13 @@ def _write_egocentric(s: SnakeState, r: RuleCodes, rows: NDArray[np.intp], out: 
                 plane = planes[kind] if kind != v else 0
                 for number in range(counts[kind]):
                     level = levels[kind, number]
-                    row = int64(np.uint32(cells[kind, number]) // np.uint32(r.width))  # much quicker than with 64 bits
+                    row = int64(np.uint32(cells[kind, number]) // np.uint32(r.width))  # much faster than 64-bit division
                     x, y = cells[kind, number] - row * r.width - head_x, row - head_y
                     if r.edge == Edge.WALL:
-                        if abs(x) <= centre and abs(y) <= centre:  # not so from a head that has left the board
+                        if abs(x) <= centre and abs(y) <= centre:  # may fail for a viewer whose head has left the board
                             view[plane, middle + x * right + y * down] = level
                     else:
-                        for dy in range(y - (y + centre) // r.height * r.height, centre + 1, r.height):  # wherever it recurs
+                        for dy in range(y - (y + centre) // r.height * r.height, centre + 1, r.height):  # every repetition
                             for dx in range(x - (x + centre) // r.width * r.width, centre + 1, r.width):
                                 view[plane, middle + dx * right + dy * down] = level
 
@@ -283,7 +294,7 @@ def _write_single(s: SnakeState, r: RuleCodes, rows: NDArray[np.intp], out: NDAr
             for cell in range(cells):
                 level = _GREY_HAZARD if r.hazard_damage != 0 and s.hazard[e, cell] > 0 else 0
                 flat[e, v, cell] = _GREY_FOOD if food[e, cell] > 0 else level
-            for own in range(2):  # the own body last, so that at a death on another's cell it is what is seen
+            for own in range(2):  # the own body last, so that it shows on a cell shared with another body at death
                 for j in range(snakes):
                     if (j == v) != (own == 1) or not (alive[e, j] or (j == v and died[e, j])):
                         continue

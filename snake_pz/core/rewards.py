@@ -1,4 +1,4 @@
-"""What the last turn of each game paid, as (E, N) float32."""
+"""Rewards of the last turn of each game."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from snake_pz.reward_weights import RewardWeights
 
 
 def write_rewards(state: SnakeState, weights: RewardWeights, out: NDArray[np.float32]) -> None:
-    """Write what the last turn of each game paid into `out` (E, N)."""
+    """Write the rewards of the last turn of each game into `out` (E, N) float32."""
     pay(state, weights.as_tuple, out)
 
 
 @kernel
 def pay(s: SnakeState, weights: tuple[float, ...], out: NDArray[np.float32]) -> None:
-    """The kernel of `write_rewards`; `weights` in the order of the fields of RewardWeights."""
+    """The kernel of `write_rewards`. `weights` are in the order of the fields of RewardWeights."""
     food, death, kill, win, rank, step = weights
     snakes = s.alive.shape[1]
     for e in range(s.over.shape[0]):

@@ -1,4 +1,4 @@
-"""`Rules` as numbers and tables for the kernels."""
+"""`Rules` as numbers and tables for kernels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from snake_pz.core.state import OFF_BOARD
 from snake_pz.rules import Rules
 
-# Codes of the rules with named values, which they have in rules.py in lower case.
+# Codes of the rules with named values. The names are those of rules.py in upper case.
 Start = IntEnum("Start", ["RINGS", "BATTLESNAKE", "SCATTERED"], start=0)
 Edge = IntEnum("Edge", ["WALL", "WRAP"], start=0)
 Growth = IntEnum("Growth", ["SAME_TURN", "NEXT_TURN", "EVERY_TURN"], start=0)
@@ -29,13 +29,13 @@ TiedDeaths = IntEnum("TiedDeaths", ["SHARE", "BY_LENGTH"], start=0)
 
 
 class RuleCodes(NamedTuple):
-    """The fields of `Rules`, named values as codes, and tables made of them."""
+    """The fields of `Rules` with named values as codes, and tables derived from them."""
 
-    neighbours: NDArray[np.int16]  # (K, 4) the cell a step up, right, down, left; OFF_BOARD outside
-    ring_cells: NDArray[np.int16]  # (sum of ring lengths,) the start rings, see Rules.rings
+    neighbours: NDArray[np.int16]  # (K, 4) the next cell up, right, down, left; OFF_BOARD outside
+    ring_cells: NDArray[np.int16]  # (sum of ring lengths,) cells of the start rings, see Rules.rings
     spot_ring: NDArray[np.int16]  # (N, 2) per start spot: first index and length of its ring in ring_cells
-    spot_place: NDArray[np.int16]  # (N,) where on its ring
-    points: NDArray[np.int16]  # (8,) Battlesnake's corner and cardinal points; (0,) where its map has none
+    spot_place: NDArray[np.int16]  # (N,) per start spot: index on its ring
+    points: NDArray[np.int16]  # (8,) Battlesnake's corner and cardinal points; (0,) on boards without them
     width: int
     height: int
     start_length: int
@@ -67,7 +67,7 @@ class RuleCodes(NamedTuple):
 
 @lru_cache(maxsize=64)
 def rule_codes(rules: Rules) -> RuleCodes:
-    """The numbers and tables of these rules. Shared between engines: do not write into them."""
+    """The numbers and tables of these rules. They are shared between engines: do not write into them."""
     cells, spots, places = _start_spots(rules)
     tables: dict[str, Any] = {
         "neighbours": _neighbours(rules),
@@ -82,7 +82,7 @@ def rule_codes(rules: Rules) -> RuleCodes:
 
 
 def _number(kind: Any, value: Any) -> Any:
-    """The value of a rule in a field of this type. Codes become plain ints, whose type numba tells faster than a member's."""
+    """The value of a rule in a field of this type. Codes are plain ints, which numba recognises faster than enum members."""
     if isinstance(value, str):
         _, codes = get_args(kind)
         return int(codes[value.upper()])
@@ -101,7 +101,7 @@ def _neighbours(rules: Rules) -> NDArray[np.int16]:
 
 
 def _start_spots(rules: Rules) -> tuple[NDArray[np.int16], NDArray[np.int16], NDArray[np.int16]]:
-    """Where snakes start: equally spaced on one ring near the third line if it has the room, else on as many as it takes."""
+    """Start spots: equally spaced on one ring near the third line if it has room for all, else on as many rings as needed."""
     rings = rules.rings()
     room = rules.ring_room()
     if len(room) != len(rings):  # scattered
@@ -121,7 +121,7 @@ def _start_spots(rules: Rules) -> tuple[NDArray[np.int16], NDArray[np.int16], ND
 
 
 def _battlesnake_points(rules: Rules) -> NDArray[np.int16]:
-    """The corner points, then the cardinal points, of Battlesnake's standard map."""
+    """Corner points, then cardinal points, of Battlesnake's standard map; empty on boards without them."""
     side = rules.width
     if rules.start != "battlesnake" or side != rules.height or side < 7 or rules.num_snakes > 8:
         return np.zeros(0, np.int16)

@@ -14,13 +14,13 @@ from snake_pz.core.upkeep import place_food
 
 @kernel
 def reset_games(s: SnakeState, r: RuleCodes, rows: NDArray[np.intp], seeds: NDArray[np.uint64]) -> None:
-    """Start these games anew.
+    """Start new games.
 
     Args:
-        s: SnakeState, changed in place.
-        r: RuleCodes.
-        rows: (B,) games.
-        seeds: (B,) uint64, or of length 0: each game's seed follows from its last one.
+        s: the games, changed in place.
+        r: their rules.
+        rows: (B,) games to start.
+        seeds: (B,) uint64; or (0,): each game's seed is derived from its previous one.
     """
     _clear(s, r, rows, seeds)
     if r.start == Start.SCATTERED:
@@ -37,7 +37,7 @@ def reset_games(s: SnakeState, r: RuleCodes, rows: NDArray[np.intp], seeds: NDAr
 
 @kernel
 def _clear(s: SnakeState, r: RuleCodes, rows: NDArray[np.intp], seeds: NDArray[np.uint64]) -> None:
-    """An empty board, everybody alive and nothing known of anyone."""
+    """Clear the board and make every snake alive, with its initial length and health but no cells."""
     for b in range(rows.shape[0]):
         e = rows[b]
         s.seed[e] = seeds[b] if seeds.shape[0] > 0 else draw(s.seed[e], -2)
@@ -67,7 +67,7 @@ def _clear(s: SnakeState, r: RuleCodes, rows: NDArray[np.intp], seeds: NDArray[n
 
 @kernel
 def _shuffle(items: NDArray[np.int64], first: int, last: int, key: np.uint64) -> None:
-    """Shuffle items[first:last]; Fisher and Yates."""
+    """Shuffle items[first:last] by Fisher and Yates."""
     for i in range(last - 1, first, -1):
         j = first + below(draw(key, 2 + i), i + 1 - first)
         items[i], items[j] = items[j], items[i]
@@ -82,7 +82,7 @@ def _curl_up(body: NDArray[np.int16], occupancy: NDArray[np.uint8], e: int, i: i
 
 @kernel
 def _scatter(s: SnakeState, r: RuleCodes, rows: NDArray[np.intp]) -> None:
-    """Curled up on different cells, every choice equally likely."""
+    """Place snakes curled up on different cells, every choice equally likely."""
     cells = s.food.shape[1]
     for e in rows:
         key = turn_key(s.seed[e], -1)
@@ -98,7 +98,7 @@ def _scatter(s: SnakeState, r: RuleCodes, rows: NDArray[np.intp]) -> None:
 
 @kernel
 def _take_rings(s: SnakeState, r: RuleCodes, rows: NDArray[np.intp]) -> None:
-    """Equally spaced on the rings, all turned by the same share of their ring and going round the same way."""
+    """Place snakes equally spaced on the rings, all shifted by the same fraction of their ring, in the same direction."""
     body, occupancy, heading, neighbours, ring_cells = s.body, s.occupancy, s.heading, r.neighbours, r.ring_cells
     snakes, length = s.alive.shape[1], r.start_length
     spots = np.empty(snakes, np.int64)
@@ -131,11 +131,11 @@ def _take_rings(s: SnakeState, r: RuleCodes, rows: NDArray[np.intp]) -> None:
 
 @kernel
 def _take_points(s: SnakeState, r: RuleCodes, rows: NDArray[np.intp]) -> None:
-    """Battlesnake's standard map: the corner points or the cardinal points first, each group shuffled; and its food.
+    """Place snakes and food as on Battlesnake's standard map: corner or cardinal points first, each group shuffled.
 
-    One piece diagonal to each head, farther from the centre than the head on at least one axis, not in a corner of the board
-    (none on boards under 11x11 with more than four snakes), and one in the centre. No food at all where tails grow on every
-    turn: that rule clears what nobody ate, the start included.
+    Food: one piece diagonal to each head, farther from the centre than the head on at least one axis and not in a corner of the
+    board (none on boards under 11x11 with more than four snakes), and one piece in the centre. No food if tails grow on every
+    turn, because that rule removes uneaten food, at the start too.
     """
     snakes, side = s.alive.shape[1], r.width
     middle = (side - 1) // 2
@@ -163,9 +163,9 @@ def _take_points(s: SnakeState, r: RuleCodes, rows: NDArray[np.intp]) -> None:
 
 @kernel
 def _food_beside(food: NDArray[np.uint8], e: int, head: int, side: int, middle: int, bits: np.uint64) -> int:
-    """One of the cells that `_take_points` allows for the food of the snake that starts here; -1 if there is none."""
+    """A random cell of those that `_take_points` allows for the food of the snake with this head; -1 if there is none."""
     x, y = head % side, head // side
-    for count in range(4, 0, -1):  # the number of cells allowed is found by counting them in vain from above
+    for count in range(4, 0, -1):  # the number of allowed cells is unknown: try 4, 3, ... until it is the right one
         skip, found = below(bits, count), 0
         chosen = -1
         for corner in range(4):

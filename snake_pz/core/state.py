@@ -1,7 +1,7 @@
-"""SnakeState: E games as a struct of arrays. No behaviour: `dynamics` changes it, `observations` and `render` read it.
+"""SnakeState: E games as a struct of arrays, without behaviour. `dynamics` changes it; `observations` and `render` read it.
 
 Letters: E games, N snakes, L ring capacity (a power of two), K = height * width cells. A cell is the flat number
-y * width + x, y = 0 is the top row. Headings and absolute actions are 0 up, 1 right, 2 down, 3 left.
+y * width + x, where y = 0 is the top row. Headings and absolute actions are 0 up, 1 right, 2 down, 3 left.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from snake_pz.rules import Rules
 
 
 class Cause(IntEnum):
-    """Why a snake is out: the codes of `SnakeState.cause`."""
+    """Causes of death: the codes of `SnakeState.cause`."""
 
     ALIVE = 0
     WALL = 1  # left the board
     SELF = 2  # own body
-    BODY = 3  # another's body
+    BODY = 3  # body of another snake
     HEAD = 4  # head-on
     STARVATION = 5  # no health or no segment left
     HAZARD = 6  # no health left on a hazard
-    REVERSE = 7  # reversed where that kills
-    INVALID = 8  # made a move that is none where that kills
+    REVERSE = 7  # reversed, under rules that kill for it
+    INVALID = 8  # action that is no direction, under rules that kill for it
 
 
 CAUSES = ("", *(cause.name.lower() for cause in Cause if cause))
-"""Names of `SnakeState.cause`, see `Cause`; of who is alive empty."""
+"""Names of `Cause` by code; empty for a living snake."""
 
 
 class Direction(IntEnum):
@@ -45,60 +45,60 @@ class Direction(IntEnum):
 
 
 NO_HEADING = -1
-"""The heading of a curled up snake that has not moved yet."""
+"""Heading of a curled up snake that has not moved yet."""
 
 OFF_BOARD = -1
-"""The cell of a head that has left the board."""
+"""Cell of a head that has left the board."""
 
 Cell = tuple[int, int]
 """(x, y), y = 0 is the top row."""
 
 
 class Position(NamedTuple):
-    """One game written out, for tests, replays and puzzles. Cells are (x, y)."""
+    """One game written by hand, for tests and puzzles. Cells are (x, y)."""
 
-    bodies: Sequence[Sequence[Cell]]  # per snake, head first; of a snake that is out empty, or anywhere, outside too
+    bodies: Sequence[Sequence[Cell]]  # per snake, head first; of a dead snake empty or any cells, also outside the board
     food: Sequence[Cell] = ()  # a cell may be listed more than once
     health: Sequence[int] | None = None  # per snake; None: full
     hazards: Sequence[Cell] = ()  # a cell may be listed more than once
-    headings: Sequence[int] | None = None  # per snake; None: from the neck to the head, NO_HEADING where these coincide
-    alive: Sequence[bool] | None = None  # per snake; None: whoever has a body
+    headings: Sequence[int] | None = None  # per snake; None: from neck to head, NO_HEADING if both are on one cell
+    alive: Sequence[bool] | None = None  # per snake; None: those with a body
     turn: int = 0
     seed: int = 0
     over: bool = False
 
 
 class SnakeState(NamedTuple):
-    """Everything there is to know of E games, random streams included. Arrays are C-contiguous and written in place."""
+    """The whole state of E games, random streams included. Arrays are C-contiguous and written in place."""
 
-    body: NDArray[np.int16]  # (E, N, L) ring of at most L - 1 cells; segment k is [(head - k) % L], OFF_BOARD: head outside
+    body: NDArray[np.int16]  # (E, N, L) ring of up to L - 1 cells; segment k is [(head - k) % L]; OFF_BOARD: head outside
     head: NDArray[np.int32]  # (E, N) ring index of the head
-    length: NDArray[np.int32]  # (E, N) segments; a dead snake keeps its last
-    length_before: NDArray[np.int32]  # (E, N) before this turn
+    length: NDArray[np.int32]  # (E, N) segments; of a dead snake as at its death
+    length_before: NDArray[np.int32]  # (E, N) segments before this turn
     heading: NDArray[np.int8]  # (E, N) last executed direction, NO_HEADING before the first move of a curled up snake
-    health: NDArray[np.int16]  # (E, N) turns until starvation, 0..max_health
+    health: NDArray[np.int16]  # (E, N) turns until starvation, 0 to max_health
     alive: NDArray[np.bool_]  # (E, N)
-    cause: NDArray[np.int8]  # (E, N) index into CAUSES
-    killer: NDArray[np.int16]  # (E, N) snake that is responsible, itself for `self`; -1 nobody, or several equally
-    died: NDArray[np.int32]  # (E, N) turn of elimination, -1 while alive
-    rank: NDArray[np.int16]  # (E, N) 1 + number of snakes placed better; 0 until it is known
-    ate: NDArray[np.bool_]  # (E, N) on this turn
-    just_died: NDArray[np.bool_]  # (E, N) on this turn
-    occupancy: NDArray[np.uint8]  # (E, K) segments of living snakes on each cell (saturating nowhere: at most 255 may stack)
+    cause: NDArray[np.int8]  # (E, N) Cause
+    killer: NDArray[np.int16]  # (E, N) the responsible snake, itself for `self`; -1 for nobody, or several equally
+    died: NDArray[np.int32]  # (E, N) turn of death, -1 while alive
+    rank: NDArray[np.int16]  # (E, N) 1 + number of snakes placed better; 0 until known
+    ate: NDArray[np.bool_]  # (E, N) whether it ate on this turn
+    just_died: NDArray[np.bool_]  # (E, N) whether it died on this turn
+    occupancy: NDArray[np.uint8]  # (E, K) segments of living snakes on each cell, at most 255
     food: NDArray[np.uint8]  # (E, K) pieces of food
-    hazard: NDArray[np.uint8]  # (E, K) how often the cell is a hazard
+    hazard: NDArray[np.uint8]  # (E, K) how often the cell is listed as a hazard
     food_count: NDArray[np.int32]  # (E,) pieces of food on the board
     turn: NDArray[np.int32]  # (E,) turns played
     entrants: NDArray[np.int16]  # (E,) snakes that started
-    over: NDArray[np.bool_]  # (E,) a step changes nothing any more
-    just_ended: NDArray[np.bool_]  # (E,) on this turn
+    over: NDArray[np.bool_]  # (E,) whether the game has ended; a step then changes nothing
+    just_ended: NDArray[np.bool_]  # (E,) whether it ended on this turn
     seed: NDArray[np.uint64]  # (E,) all randomness of a game is a function of (seed, turn)
 
     @classmethod
     def empty(cls, rules: Rules, num_games: int, capacity: int = 0) -> SnakeState:
-        """E games over, without snakes or food; `capacity` raises L where longer bodies are to be set up."""
+        """E games that are over, without snakes or food. `capacity` raises L for longer bodies."""
         games, snakes, cells = num_games, rules.num_snakes, rules.num_cells
-        longest = cells if rules.start == "rings" else cells + rules.start_length - 1  # it may eat before it is uncurled
+        longest = cells if rules.start == "rings" else cells + rules.start_length - 1  # may eat while still curled up
         ring = 1 << (max(longest, rules.start_length, capacity) + 1).bit_length()
         return cls(
             body=np.zeros((games, snakes, ring), np.int16),
@@ -127,11 +127,11 @@ class SnakeState(NamedTuple):
 
     @classmethod
     def from_positions(cls, rules: Rules, positions: Sequence[Position]) -> SnakeState:
-        """E = len(positions) running games set up as written.
+        """E = len(positions) running games.
 
         Raises:
-            ValueError: a position has another number of snakes than the rules, a cell outside the board, or a heading or
-                health that there is not.
+            ValueError: a position has another number of snakes than the rules, a cell outside the board, or a heading or health
+                out of range.
         """
         longest = max((len(body) for position in positions for body in position.bodies), default=0)
         state = cls.empty(rules, len(positions), longest)
@@ -140,7 +140,7 @@ class SnakeState(NamedTuple):
         return state
 
     def map(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> SnakeState:
-        """The state whose arrays are these, changed alike."""
+        """The state with `change` applied to every array."""
         return SnakeState._make(change(array) for array in self.arrays())
 
     def arrays(self) -> tuple[NDArray[Any], ...]:
@@ -206,7 +206,7 @@ def _set_up(state: SnakeState, rules: Rules, game: int, position: Position) -> N
 
 
 def _heading(rules: Rules, cells: Sequence[Cell]) -> int:
-    """The direction from the second segment to the first, also across a seam."""
+    """The direction from the second segment to the first, across a seam too."""
     if len(cells) < 2 or cells[0] == cells[1]:
         return NO_HEADING
     dx, dy = cells[0][0] - cells[1][0], cells[0][1] - cells[1][1]

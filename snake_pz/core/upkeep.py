@@ -1,6 +1,6 @@
-"""What changes on the board between two moves: numba kernels for tails that grow on every turn, hazards and food.
+"""Changes of the board between two moves: kernels for tails that grow on every turn, hazards and food.
 
-As everywhere in kernels, helpers take the arrays they need: handing on the whole tuple costs numba more than the work itself.
+Helpers take single arrays, because passing the whole tuple to a helper costs more than its work.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from snake_pz.core.state import SnakeState
 def double_tail(
     body: NDArray[np.int16], heads: NDArray[np.int32], length: NDArray[np.int32], occupancy: NDArray[np.uint8], e: int, i: int
 ) -> None:
-    """Lay one more segment where the tail is; not beyond what the ring holds."""
+    """Add a segment on the tail's cell, unless the ring is full."""
     ring_mask = body.shape[2] - 1
     if length[e, i] < ring_mask:
         tail = body[e, i, (heads[e, i] - length[e, i] + 1) & ring_mask]
@@ -29,9 +29,9 @@ def double_tail(
 
 @kernel
 def grow(s: SnakeState, r: RuleCodes) -> None:
-    """Growth on every turn: no food is left, health is full, and tails are doubled that are not so already.
+    """Growth on every turn: remove food, restore health, and double tails that are not doubled yet.
 
-    Those of the dead too, which shows nowhere but in their last bodies, as Battlesnake's engine has it.
+    As in Battlesnake's engine, this includes dead snakes, where it shows only in their last bodies.
     """
     body, heads, length = s.body, s.head, s.length
     ring_mask = body.shape[2] - 1
@@ -55,7 +55,7 @@ def grow(s: SnakeState, r: RuleCodes) -> None:
 
 @kernel
 def shrink(s: SnakeState, r: RuleCodes) -> None:
-    """Make one more outer line hazard after every so many turns, each time a side drawn at random; forget other hazards."""
+    """Set hazards to the outer lines due by now, one more after every `shrink_every` turns, each on a side drawn at random."""
     for e in range(s.over.shape[0]):
         if s.over[e]:
             continue
@@ -86,7 +86,7 @@ def _free(
     width: int,
     apart: bool,
 ) -> bool:
-    """Whether food may appear on the cell; `apart`: not beside a head."""
+    """Whether food may appear on the cell. `apart`: cells beside a head are not allowed."""
     if occupancy[e, cell] > 0 or food[e, cell] > 0:
         return False
     if apart:
@@ -111,9 +111,22 @@ def place_food(
     width: int,
     apart: bool,
 ) -> None:
-    """Put pieces on free cells, each equally likely: a few tries, then the free cells counted; fewer if there are fewer.
+    """Place food on free cells, each equally likely: first by a few tries, then by counting free cells.
 
-    The first six are arrays of a SnakeState, e the game; `apart`: none may appear beside a head.
+    Fewer pieces are placed if there are fewer free cells.
+
+    Args:
+        alive: (E, N), as the following five an array of SnakeState.
+        body: (E, N, L).
+        heads: (E, N).
+        food: (E, K), changed.
+        occupancy: (E, K).
+        food_count: (E,), changed.
+        e: the game.
+        key: key of the random draws.
+        pieces: number of pieces.
+        width: width of the board.
+        apart: whether cells beside a head are not allowed.
     """
     cells = food.shape[1]
     for index in range(pieces):
@@ -142,7 +155,7 @@ def place_food(
 
 @kernel
 def spawn_food(s: SnakeState, r: RuleCodes) -> None:
-    """Fill up to the minimum; on a turn that needed nothing one more may appear by chance."""
+    """Refill food to the minimum; if none is missing, add a piece with probability `food_chance`."""
     alive, body, heads, food, occupancy, food_count = s.alive, s.body, s.head, s.food, s.occupancy, s.food_count
     apart = not r.food_near_heads
     for e in range(s.over.shape[0]):

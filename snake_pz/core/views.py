@@ -1,4 +1,4 @@
-"""An engine's games in each encoding and action set, as players see them."""
+"""Views of an engine's games in each encoding and action set."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from typing import Any
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from snake_pz.core.actions import action_space, to_absolute
 from snake_pz.core.engine import SnakeEngine
 from snake_pz.core.observations import OBSERVATIONS, encoding_of, observation_space
+from snake_pz.players import View, Viewed
 from snake_pz.rules import Rules
 
 
 def encoding_for(rules: Rules, observations: gymnasium.Space[Any], actions: gymnasium.Space[Any]) -> tuple[str, str]:
-    """The encoding and the action set that have these spaces on this board.
+    """The names of the encoding and action set that have these spaces on this board.
 
     Raises:
-        ValueError: none has; the text names those that there are.
+        ValueError: there are none; the message lists the spaces of this board.
     """
     encoding = encoding_of(rules, observations, actions)
     if encoding is None:
@@ -31,40 +33,40 @@ def encoding_for(rules: Rules, observations: gymnasium.Space[Any], actions: gymn
     return encoding
 
 
-class EngineGames:
-    """The games of an engine; seats are snakes, and actions are absolute directions."""
+class EngineGames(Viewed):
+    """The games of an engine. Seats are snakes; actions are absolute directions."""
 
     def __init__(self, engine: SnakeEngine) -> None:
         self.engine = engine
-        self.seats = engine.rules.num_snakes
 
+    @property
+    @override
+    def seats(self) -> int:
+        return self.engine.rules.num_snakes
+
+    @override
     def view(self, observation_space: gymnasium.Space[Any], action_space: gymnasium.Space[Any]) -> EngineView:
-        """The games as a player with these spaces sees them.
-
-        Raises:
-            ValueError: no encoding has these spaces on this board.
-        """
         return EngineView(self.engine, *encoding_for(self.engine.rules, observation_space, action_space))
 
 
-class EngineView:
-    """The games in one encoding and one action set."""
+class EngineView(View):
+    """The games of an engine in one encoding and one action set."""
 
     def __init__(self, engine: SnakeEngine, observation: str, actions: str) -> None:
         self._engine, self._observation, self._actions = engine, observation, actions
         self.observation_space: gymnasium.Space[Any] = observation_space(engine.rules, observation)
         self.action_space: gymnasium.Space[Any] = action_space(actions)
 
+    @override
     def observations(self) -> NDArray[np.uint8]:
-        """(E, N, *obs) as the games are now."""
         return self._engine.observe(self._observation)
 
+    @override
     def action_masks(self) -> NDArray[np.int8]:
-        """(E, N, A) as the games are now."""
         return self._engine.action_masks(self._actions)
 
+    @override
     def decode(self, actions: NDArray[Any], games: NDArray[np.intp], seats: NDArray[np.intp]) -> NDArray[Any]:
-        """(B,) in this view's action set -> absolute directions."""
         if self._actions == "absolute":
             return actions
         return to_absolute(actions, self._engine.state.heading[games, seats])
