@@ -11,7 +11,7 @@ from adapters.vec_env.curry import CurryVecEnv
 if TYPE_CHECKING:
     import torch
 
-    from adapters.games.fixed_seats import AnyParallelEnv
+    from adapters.games.checked_env import AnyParallelEnv
 
 
 def make_sb3_env(

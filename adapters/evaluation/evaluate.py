@@ -20,7 +20,7 @@ from snake_pz.replay.recording import Replay, distinct_names
 if TYPE_CHECKING:
     import torch
 
-    from adapters.games.fixed_seats import AnyParallelEnv
+    from adapters.games.checked_env import AnyParallelEnv
 
 
 class Results(NamedTuple):

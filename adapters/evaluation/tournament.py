@@ -28,7 +28,7 @@ from snake_pz.replay.recording import Recorder, distinct_names
 if TYPE_CHECKING:
     import torch
 
-    from adapters.games.fixed_seats import AnyParallelEnv
+    from adapters.games.checked_env import AnyParallelEnv
 
 REPLAYS = 10
 """How many games of a tournament are kept as replays, the first ones."""

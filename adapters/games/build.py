@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from adapters.games.game_batch import GameBatch
 
 if TYPE_CHECKING:
-    from adapters.games.fixed_seats import AnyParallelEnv
+    from adapters.games.checked_env import AnyParallelEnv
     from snake_pz.rules import Rules
 
 Backend = Literal["auto", "native", "supersuit"]

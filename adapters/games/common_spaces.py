@@ -15,7 +15,7 @@ from gymnasium import Space, spaces
 from numpy.typing import NDArray
 from pettingzoo.utils.wrappers.base_parallel import BaseParallelWrapper
 
-from adapters.games.fixed_seats import AnyParallelEnv, check_action_space, inner_space, mask_length
+from adapters.games.checked_env import AnyParallelEnv, CheckedEnv, Infos, mask_length
 from adapters.games.game_batch import GameBatch
 from snake_pz.players import Observations, View
 
@@ -65,11 +65,9 @@ class CommonSpaces(BaseParallelWrapper[Any, Any, Any]):
 
     def __init__(self, env: AnyParallelEnv) -> None:
         super().__init__(env)
-        inner = {agent: inner_space(env.observation_space(agent)) for agent in env.possible_agents}
-        self._masked = {agent for agent, (_, masked) in inner.items() if masked}
-        self._actions = CommonActions({agent: OwnSpaces(inner[agent][0], env.action_space(agent)) for agent in inner})
-        for _, action in self._actions.own.values():
-            check_action_space(action)
+        self._checked = CheckedEnv(env)
+        own = self._checked.spaces
+        self._actions = CommonActions({agent: OwnSpaces(spaces.observation, spaces.action) for agent, spaces in own.items()})
         self._numbers = {agent: _number(self._actions.own, space) for agent, (space, _) in self._actions.own.items()}
         parts = [_parts(self._numbers[agent], space) for agent, (space, _) in self._actions.own.items()]
         self._observations = spaces.Dict({key: space for by_key in parts for key, space in by_key.items()})
@@ -92,38 +90,29 @@ class CommonSpaces(BaseParallelWrapper[Any, Any, Any]):
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[Any, Any], dict[Any, dict[str, Any]]]:
         """Start a game of the environment."""
-        return self._in_common(*self.env.reset(seed=seed, **({"options": options} if options else {})))
+        return self._in_common(*self._checked.reset(seed, options))
 
     def step(
         self, actions: dict[Any, Any]
     ) -> tuple[dict[Any, Any], dict[Any, float], dict[Any, bool], dict[Any, bool], dict[Any, dict[str, Any]]]:
         """Play one step of the environment."""
         own = {agent: _taken_out(action, self._actions.own[agent].action) for agent, action in actions.items()}
-        observations, rewards, terminations, truncations, infos = self.env.step(own)
-        observations, infos = self._in_common(observations, infos)
-        return observations, rewards, terminations, truncations, infos
+        turn = self._checked.step(own)
+        observations, infos = self._in_common(turn.observations, turn.infos)
+        return observations, turn.rewards, turn.terminations, turn.truncations, infos
 
-    def _in_common(
-        self, observations: dict[Any, Any], infos: dict[Any, dict[str, Any]]
-    ) -> tuple[dict[Any, Any], dict[Any, dict[str, Any]]]:
-        common = {}
-        infos = {agent: dict(info) for agent, info in infos.items()}
-        for agent, observation in observations.items():
-            if agent in self._masked:
-                infos.setdefault(agent, {})["action_mask"] = observation["action_mask"]
-                observation = observation["observation"]
-            common[agent] = {**self._nothing, **_parts(self._numbers[agent], observation)}
-        for agent, info in infos.items():
+    def _in_common(self, observations: dict[Any, Observations], infos: Infos) -> tuple[dict[Any, Any], Infos]:
+        common = {
+            agent: {**self._nothing, **_parts(self._numbers[agent], observation)} for agent, observation in observations.items()
+        }
+        for info in infos.values():
             if info.get("action_mask") is not None:
-                info["action_mask"] = self._padded(info["action_mask"], agent)
+                info["action_mask"] = self._padded(info["action_mask"])
         return common, infos
 
-    def _padded(self, mask: Any, agent: Any) -> NDArray[np.int8]:
-        length = mask_length(self._actions.own[agent].action)
+    def _padded(self, mask: NDArray[np.int8]) -> NDArray[np.int8]:
         padded = np.ones(self._actions.mask_length, np.int8)
-        if np.shape(mask) != (length,):
-            raise ValueError(f"the action mask of agent {agent!r} must have shape ({length},), got {np.shape(mask)}")
-        padded[:length] = mask
+        padded[: len(mask)] = mask
         return padded
 
 

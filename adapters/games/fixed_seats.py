@@ -8,18 +8,15 @@ overwrites the last observation of agents that died earlier, and merges the new 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import deepcopy
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
-from gymnasium import Space, spaces
+from gymnasium import Space
 from numpy.typing import NDArray
-from pettingzoo import AECEnv, ParallelEnv
+from pettingzoo import ParallelEnv
 
+from adapters.games.checked_env import AnyParallelEnv, CheckedEnv
 from adapters.games.seating import first_seating, fresh_seed, next_game
 from snake_pz.players import Observations
-
-AnyParallelEnv = ParallelEnv[Any, Any, Any]
 
 
 class SeatStep(NamedTuple):
@@ -41,8 +38,7 @@ class FixedSeats(ParallelEnv[str, Observations, Any]):
         infos[seat]["step"]   SeatStep of a seat that was active before the step; absent for the others
         infos[seat]["reset"]  the environment's reset info of the new game, with "game_seed" and "agent" (who sits here)
 
-    Action masks, from `infos[agent]["action_mask"]` or from a Dict observation {"observation", "action_mask"} (the seat then
-    observes the inner space), are under "action_mask" of either as int8. Observations and infos are copies.
+    Observations, infos and the action masks in them are as `CheckedEnv` has them.
 
     The k-th game after seeding with s is seeded by `next_game(s, k, N)`; without a seed, s is fresh entropy.
 
@@ -53,21 +49,21 @@ class FixedSeats(ParallelEnv[str, Observations, Any]):
             (they sit on the learner seats in this order, the others on the enemy seats in the order of `possible_agents`).
 
     Raises:
-        ValueError: `env` is no parallel environment, its spaces are not supported, or `learners` does not fit its agents.
+        ValueError: `env` is no parallel environment, its spaces are not supported, or `learners` does not fit its agents; by
+            `reset` and `step`, an answer of the environment is not what its API and its spaces say.
         RuntimeError: by `reset` and `step`, when the environment breaks PettingZoo's rules about who is in `agents`.
     """
 
     def __init__(self, env: AnyParallelEnv, game: int = 0, learners: int | Literal["all"] | Sequence[str] = 1) -> None:
-        check_parallel(env)
+        self._checked = CheckedEnv(env)
         self.env = env
         self.game = game
         self.metadata = dict(getattr(env, "metadata", {}))
         self.render_mode: str | None = getattr(env, "render_mode", None)
         agents = list(env.possible_agents)
-        observation_space = _shared_space("observation", {agent: env.observation_space(agent) for agent in agents})
-        self._seat_space, self._masked = inner_space(observation_space)
-        self._move_space = _shared_space("action", {agent: env.action_space(agent) for agent in agents})
-        check_action_space(self._move_space)
+        own = self._checked.spaces
+        self._seat_space = _shared_space("observation", {agent: spaces.observation for agent, spaces in own.items()})
+        self._move_space = _shared_space("action", {agent: spaces.action for agent, spaces in own.items()})
         self.seating, self.num_learners, self._shuffled = first_seating(agents, learners)
         """The agents in seat order, as seated in the running game."""
         self.possible_agents = [f"seat_{seat}" for seat in range(len(agents))]
@@ -81,7 +77,7 @@ class FixedSeats(ParallelEnv[str, Observations, Any]):
     @property
     def has_mask_observations(self) -> bool:
         """Whether action masks come in the observations, so that they are known to exist before the first reset."""
-        return self._masked
+        return any(spaces.masked for spaces in self._checked.spaces.values())
 
     def observation_space(self, agent: str) -> Space[Any]:
         """The same space for every seat."""
@@ -108,14 +104,14 @@ class FixedSeats(ParallelEnv[str, Observations, Any]):
         if self._shuffled:
             self.seating = [agents[i] for i in order]
 
-        observations, infos = self.env.reset(seed=game_seed, **({"options": options} if options else {}))
+        observations, infos = self._checked.reset(game_seed, options)
         self._alive = set(self.seating)
         self._check_agents("reset")
         self.agents = list(self.possible_agents)
         reset_infos = {}
         for seat, agent in zip(self.possible_agents, self.seating, strict=True):
-            self._observations[agent], info = self._receive(agent, observations, infos)
-            reset_infos[seat] = {"reset": {**info, "game_seed": game_seed, "agent": agent}}
+            self._observe(agent, observations)
+            reset_infos[seat] = {"reset": {**infos[agent], "game_seed": game_seed, "agent": agent}}
         return self._seat_observations(), reset_infos
 
     def step(
@@ -130,22 +126,21 @@ class FixedSeats(ParallelEnv[str, Observations, Any]):
             raise RuntimeError(f"game {self.game} is over or was never begun: call reset() before step()")
         seat_of = dict(zip(self.seating, self.possible_agents, strict=True))
         acting = list(self.env.agents)  # in the environment's own order, which need not be that of the seats
-        observations, rewards, terminations, truncations, infos = self.env.step({a: actions[seat_of[a]] for a in acting})
+        turn = self._checked.step({agent: actions[seat_of[agent]] for agent in acting})
 
         seat_rewards = dict.fromkeys(self.possible_agents, 0.0)
         seat_infos: dict[str, dict[str, Any]] = {seat: {} for seat in self.possible_agents}
         for agent in acting:
             seat = seat_of[agent]
-            terminated, truncated = bool(terminations.get(agent, False)), bool(truncations.get(agent, False))
+            terminated, truncated = turn.terminations[agent], turn.truncations[agent]
             ended = terminated or truncated
             if ended:
                 self._alive.discard(agent)
-            if agent in observations or not ended:
-                self._observations[agent], info = self._receive(agent, observations, infos)
-            else:  # an environment that shows its dead nothing: their last real observation stands
-                info = deepcopy(dict(infos.get(agent, {})))
-            seat_rewards[seat] = float(rewards.get(agent, 0.0))
-            seat_infos[seat]["step"] = SeatStep(terminated, truncated, self._observations[agent] if ended else None, info)
+            if agent in turn.observations or not ended:  # whoever is shown nothing at its end keeps its last real observation
+                self._observe(agent, turn.observations)
+            seat_rewards[seat] = turn.rewards[agent]
+            final = self._observations[agent] if ended else None
+            seat_infos[seat]["step"] = SeatStep(terminated, truncated, final, turn.infos[agent])
         self._check_agents("step")
 
         learners = self.seating[: self.num_learners]
@@ -172,24 +167,10 @@ class FixedSeats(ParallelEnv[str, Observations, Any]):
     def _seat_observations(self) -> dict[str, Observations]:
         return {seat: self._observations[agent] for seat, agent in zip(self.possible_agents, self.seating, strict=True)}
 
-    def _receive(
-        self, agent: Any, observations: dict[Any, Any], infos: dict[Any, dict[str, Any]]
-    ) -> tuple[Observations, dict[str, Any]]:
-        """One agent's observation and info as our own copies (environments reuse their buffers), masks moved to the info."""
+    def _observe(self, agent: Any, observations: dict[Any, Observations]) -> None:
         if agent not in observations:
             raise RuntimeError(f"game {self.game}: agent {agent!r} is alive, but the environment gave no observation for it")
-        observation, info = observations[agent], deepcopy(dict(infos.get(agent, {})))
-        if self._masked:
-            observation, info["action_mask"] = observation["observation"], observation["action_mask"]
-        if info.get("action_mask") is not None:
-            mask = np.array(info["action_mask"], dtype=np.int8)
-            if mask.shape != (mask_length(self._move_space),):
-                raise ValueError(
-                    f"the action mask of agent {agent!r} must have shape ({mask_length(self._move_space)},) "
-                    f"for {self._move_space}, got {mask.shape}"
-                )
-            info["action_mask"] = mask
-        return _own_copy(observation, self._seat_space, f"agent {agent!r}"), info
+        self._observations[agent] = observations[agent]
 
     def _check_agents(self, when: str) -> None:
         """Hold the environment to PettingZoo's rule: `agents` are exactly those that live."""
@@ -208,38 +189,6 @@ class FixedSeats(ParallelEnv[str, Observations, Any]):
             )
 
 
-def check_parallel(env: object) -> None:
-    """Raise a ValueError that tells how to mend it if `env` is not a parallel environment."""
-    if isinstance(env, AECEnv):
-        raise ValueError(
-            f"expected a PettingZoo parallel environment, got the AEC environment {env}: use its module's parallel_env(), "
-            "or convert it with pettingzoo.utils.conversions.aec_to_parallel"
-        )
-    if not isinstance(env, ParallelEnv):
-        raise ValueError(f"expected a PettingZoo parallel environment, got {type(env).__module__}.{type(env).__qualname__}")
-    if not getattr(env, "possible_agents", None):
-        raise ValueError(f"expected {env} to list its agents in `possible_agents`, which is missing or empty: define it")
-    layer: Any = env
-    while layer is not None:
-        if type(layer).__name__ == "black_death_par":
-            raise ValueError(
-                f"supersuit.black_death_v3 around {layer.unwrapped} hides when agents die, so that no episode would end where "
-                "it ends: leave it out, the dead are taken care of here"
-            )
-        layer = getattr(layer, "env", None)
-
-
-def mask_length(action_space: Space[Any]) -> int:
-    """The length A of an action mask, as sb3-contrib flattens it; 0 for spaces that cannot be masked."""
-    if isinstance(action_space, spaces.Discrete):
-        return int(action_space.n)
-    if isinstance(action_space, spaces.MultiDiscrete):
-        return int(action_space.nvec.sum())
-    if isinstance(action_space, spaces.MultiBinary):
-        return 2 * int(np.prod(action_space.shape))
-    return int(getattr(action_space, "mask_length", 0))  # that of `CommonActions`
-
-
 def _names(agents: set[Any]) -> str:
     return ", ".join(repr(agent) for agent in sorted(agents, key=str))
 
@@ -256,41 +205,3 @@ def _shared_space(kind: str, by_agent: dict[Any, Space[Any]]) -> Space[Any]:
             f"supersuit.pad_{kind}{'s' if kind == 'observation' else '_space'}_v0, or let each learn by itself in a SharedGame"
         )
     return space
-
-
-def inner_space(space: Space[Any]) -> tuple[Space[Any], bool]:
-    """The space of the observation proper, and whether a mask comes with it."""
-    masked = isinstance(space, spaces.Dict) and set(space.spaces) == {"observation", "action_mask"}
-    inner = space["observation"] if isinstance(space, spaces.Dict) and masked else space
-    parts = list(inner.spaces.values()) if isinstance(inner, spaces.Dict) else [inner]
-    basic = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
-    if not parts or not all(isinstance(part, basic) for part in parts):
-        raise ValueError(
-            "observations must be of a Box, Discrete, MultiDiscrete or MultiBinary space or of a Dict of these, as SB3 has "
-            f"them, alone or as Dict(observation=..., action_mask=...), got {space}: flatten them first, for example with "
-            "supersuit.flatten_v0 or a wrapper of your own"
-        )
-    return inner, masked
-
-
-def _own_copy(observation: Any, space: Space[Any], whose: str) -> Observations:
-    """The observation as a new array, or dict of arrays, in the dtype of its space."""
-    if isinstance(space, spaces.Dict):
-        if not isinstance(observation, dict) or observation.keys() != space.spaces.keys():
-            got = sorted(observation) if isinstance(observation, dict) else type(observation).__name__
-            raise ValueError(f"{whose} must observe a dict of {sorted(space.spaces)}, as its observation space says, got {got}")
-        return {key: _own_copy(observation[key], part, f"{whose} at {key!r}") for key, part in space.spaces.items()}
-    copy = np.array(observation, dtype=space.dtype)
-    if copy.shape != space.shape:
-        raise ValueError(f"{whose} must observe arrays of shape {space.shape}, as its observation space says, got {copy.shape}")
-    return copy
-
-
-def check_action_space(space: Space[Any]) -> None:
-    """Raise a ValueError that tells how to mend it if SB3 could not act in this space."""
-    if not isinstance(space, (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)):
-        raise ValueError(
-            f"actions must be of a Box, Discrete, MultiDiscrete or MultiBinary space, as SB3 has them, got {space}"
-        )
-    if isinstance(space, (spaces.Discrete, spaces.MultiDiscrete)) and np.any(space.start):
-        raise ValueError(f"actions must count from 0, as SB3 does, got {space} with start {space.start}")

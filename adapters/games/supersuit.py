@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from supersuit.vector.concat_vec_env import ConcatVecEnv
 from supersuit.vector.markov_vector_wrapper import MarkovVectorEnv
 
+from adapters.games.checked_env import AnyParallelEnv, check_parallel, mask_length
 from adapters.games.common_spaces import CommonSpaces, OwnSpaces, OwnView, have_different_spaces, own_spaces
-from adapters.games.fixed_seats import AnyParallelEnv, FixedSeats, SeatStep, check_parallel, mask_length
+from adapters.games.fixed_seats import FixedSeats, SeatStep
 from adapters.games.game_batch import GameSeat, TimeStep
 from adapters.games.workers import WorkerGames
 from snake_pz.players import Observations, View, map_arrays
@@ -325,7 +326,7 @@ def _with_kwargs(make: Callable[..., AnyParallelEnv], env_kwargs: dict[str, Any]
         try:
             return make(**kwargs)
         except TypeError as error:
-            known = ", ".join(_keywords(make)) or "what the environment's constructor takes"
+            known = ", ".join(_keywords(make) or _refused_by(error)) or "what the environment's constructor takes"
             raise ValueError(f"env_kwargs {sorted(kwargs)} do not fit ({error}): use some of {known}") from error
 
     return factory
@@ -340,6 +341,25 @@ def _keywords(make: Callable[..., Any]) -> list[str]:
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return []
     return [p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+
+def _refused_by(error: TypeError) -> list[str]:
+    """The keywords of what was called by the functions in between, which pass on whatever they are given.
+
+    Python's text names it, "Game.__init__() got an unexpected keyword argument"; the last frame has it, if by another name.
+    """
+    name, called, _ = str(error).partition("() ")
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    if not called or traceback is None:
+        return []
+    frame = traceback.tb_frame
+    for known in [*frame.f_locals.values(), *frame.f_globals.values()]:
+        for callee in (known, getattr(known, "__init__", None)):
+            if callable(callee) and getattr(callee, "__qualname__", "") == name:
+                return [keyword for keyword in _keywords(callee) if keyword != "self"]
+    return []
 
 
 def _layer_with(env: Any, name: str) -> Any:

@@ -81,6 +81,8 @@ def curried_env_test(make_venv: MakeVenv, make_parallel_env: MakeParallelEnv, *,
 
     Raises:
         AssertionError: the contract is broken, or the environment does not repeat itself when seeded. One sentence says how.
+        ValueError, RuntimeError: the environment bends PettingZoo's API or has spaces that SB3 does not learn with, as
+            `make_sb3_env` finds, too.
         ValueError: too few games or steps to tell.
     """
     before = _children()

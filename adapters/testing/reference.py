@@ -14,7 +14,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from adapters.games.fixed_seats import AnyParallelEnv, mask_length
+from adapters.games.checked_env import AnyParallelEnv, mask_length
+from adapters.games.fixed_seats import FixedSeats
 from snake_pz.players import Observations, map_arrays
 
 MakeParallelEnv = Callable[[], AnyParallelEnv]
@@ -171,12 +172,37 @@ class RawGame:
         return Seen(own, None if mask is None else np.array(mask, np.int8))
 
 
+def _try_out(make_parallel_env: MakeParallelEnv, num_steps: int, seed: int | None) -> None:
+    """Play so many steps just for the checks that `make_sb3_env` makes of every environment."""
+    game = FixedSeats(make_parallel_env(), learners="all")
+    masked = False
+    for _ in range(num_steps):
+        if not game.agents:
+            observations, infos = game.reset(seed)
+            seed = None  # the games after it go on from there
+            masks = {seat: info["reset"].get("action_mask") for seat, info in infos.items()}
+            masked = masked or any(mask is not None for mask in masks.values())
+        moves = {seat: Seen(seen, masks[seat]).move(game.action_space(seat)) for seat, seen in observations.items()}
+        observations, _, _, _, infos = game.step(moves)
+        masks = {seat: info["step"].info.get("action_mask") if "step" in info else None for seat, info in infos.items()}
+        if not masked and (given := [seat for seat, mask in masks.items() if mask is not None]):
+            agent = game.seating[game.possible_agents.index(given[0])]
+            raise AssertionError(
+                f"agent {agent!r} has an action mask in the infos of step, but nobody had one in those of reset: give them "
+                "there too, for the first action, all ones if all are allowed"
+            )
+    game.close()
+
+
 def measure(make_parallel_env: MakeParallelEnv, num_steps: int, seed: int) -> Facts:
     """What the environment is like.
 
     Raises:
-        AssertionError: two equally seeded copies of it do not play the same game.
+        ValueError, RuntimeError: it bends PettingZoo's API or has spaces that SB3 does not learn with, see `FixedSeats`.
+        AssertionError: it gives action masks, but not for the first action; or two equally seeded copies of it do not play the
+            same game.
     """
+    _try_out(make_parallel_env, num_steps, seed)
     one, other = RawGame(make_parallel_env), RawGame(make_parallel_env)
     for game in (one, other):
         game.begin(seed, game.learner)

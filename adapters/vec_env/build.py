@@ -14,7 +14,7 @@ from adapters.opponents.resolver import opponents_for
 if TYPE_CHECKING:
     import torch
 
-    from adapters.games.fixed_seats import AnyParallelEnv
+    from adapters.games.checked_env import AnyParallelEnv
 
 
 class CurriedGames(NamedTuple):

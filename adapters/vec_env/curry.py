@@ -25,6 +25,7 @@ from adapters.vec_env.buffers import ActiveMask
 from snake_pz.players import Observations, map_arrays
 
 Indices = int | Iterable[int] | None
+NO_MASKS = "these games give no action masks: if the environment has some, it must give them in the infos of reset, too"
 STILL_IN = np.iinfo(np.int64).max
 
 
@@ -209,7 +210,7 @@ class CurryVecEnv(VecEnv):
         """
         masks = self._present_turn("action_masks()").action_masks
         if masks is None:
-            raise AttributeError("these games give no action masks")
+            raise AttributeError(NO_MASKS)
         return self._of_learners(masks).astype(np.bool_)
 
     # The attribute calls of VecEnv
@@ -306,7 +307,8 @@ class CurryVecEnv(VecEnv):
             raise ValueError(f"actions must have shape {expected}, one action per environment, got {array.shape}")
         if isinstance(space, (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)):
             high = space.n if isinstance(space, spaces.Discrete) else getattr(space, "nvec", 2)
-            if array.dtype.kind not in "iub" or np.any(array < 0) or np.any(array >= high):
+            kinds = "iubf" if isinstance(space, spaces.MultiBinary) else "iub"  # SB3 has bits as floats
+            if array.dtype.kind not in kinds or np.any((array < 0) | (array >= high) | (array % 1 != 0)):
                 raise ValueError(f"actions must be integers within {space}, got {array.tolist()} of dtype {array.dtype}")
         return array.astype(space.dtype)
 
@@ -314,7 +316,7 @@ class CurryVecEnv(VecEnv):
         # Before the first reset it is not always known, and sb3-contrib asks then: discrete games get the benefit of the doubt.
         offered = isinstance(self.action_space, (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary))
         if not offered or (self.time_step is not None and self.time_step.action_masks is None):
-            raise AttributeError("these games give no action masks")
+            raise AttributeError(NO_MASKS)
 
     def _action_mask(self, env: int) -> NDArray[np.bool_]:
         mask: NDArray[np.bool_] = self.action_masks()[env]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import torch
     from stable_baselines3.common.base_class import BaseAlgorithm
 
-    from adapters.games.fixed_seats import AnyParallelEnv
+    from adapters.games.checked_env import AnyParallelEnv
 
 Agents = str | tuple[str, ...]
 """What names a learner in a dict: its agent; or its agents, or any one of them, where it plays several."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from adapters.games.fixed_seats import FixedSeats, SeatStep, mask_length
+from adapters.games.fixed_seats import FixedSeats, SeatStep
 from adapters.games.seating import next_game
 from tests.support.scripted_env import NUM_ACTIONS, SCRIPTS, DictEnv, ScriptedEnv
 
@@ -176,13 +176,6 @@ def test_close_reaches_the_environment_once() -> None:
     seats.close()
     seats.close()
     assert seats.env.closed == 1
-
-
-def test_mask_length() -> None:
-    lengths = [
-        mask_length(s) for s in (spaces.Discrete(4), spaces.MultiDiscrete([2, 3]), spaces.MultiBinary(3), spaces.Box(0, 1))
-    ]
-    assert lengths == [4, 5, 6, 0]
 
 
 class DifferentSpaces(ScriptedEnv):

@@ -269,11 +269,21 @@ def test_what_is_no_environment_is_refused_at_once(env: Any, kwargs: Any, messag
         env_factory(env, kwargs)
 
 
+def pass_on(**kwargs: Any) -> ScriptedEnv:
+    made_by = ScriptedEnv
+    return (lambda **more: made_by(**more))(**kwargs)
+
+
 @pytest.mark.parametrize(
     ("factory", "kwargs", "message"),
     [
         (ScriptedEnv, {"limti": 3}, r"limti.*use some of scripts, num_agents, limit, masks"),
-        ("butterfly/knights_archers_zombies_v11", {"num_kinghts": 3}, r"num_kinghts"),
+        (pass_on, {"limti": 3}, r"limti.*use some of scripts, num_agents, limit, masks"),
+        (
+            "butterfly/knights_archers_zombies_v11",
+            {"num_kinghts": 3},
+            r"num_kinghts.*use some of spawn_delay, num_archers, num_knights",
+        ),
         (lambda: parallel_to_aec(ScriptedEnv()), None, "AEC environment"),
         (lambda: "environment", None, "got builtins.str"),
     ],
