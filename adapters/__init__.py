@@ -13,6 +13,7 @@ import lazy_loader
 if TYPE_CHECKING:
     from adapters.evaluation.evaluate import play_games, record_game
     from adapters.evaluation.tournament import tournament
+    from adapters.gym import make_gym_env, make_gym_vec
     from adapters.networks import policy_kwargs, snake_policy_kwargs
     from adapters.opponents.parse import frozen, mixture
     from adapters.opponents.pool import OpponentPool
@@ -45,6 +46,8 @@ __all__ = [
     "Source",
     "curried_env_test",
     "frozen",
+    "make_gym_env",
+    "make_gym_vec",
     "make_sb3_env",
     "mixture",
     "play_games",
@@ -59,6 +62,7 @@ __getattr__, __dir__, _ = lazy_loader.attach(
     submod_attrs={
         "evaluation.evaluate": ["play_games", "record_game"],
         "evaluation.tournament": ["tournament"],
+        "gym": ["make_gym_env", "make_gym_vec"],
         "networks": ["policy_kwargs", "snake_policy_kwargs"],
         "opponents.pool": ["OpponentPool"],
         "opponents.protocol": ["Opponent", "Source"],

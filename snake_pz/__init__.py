@@ -5,6 +5,7 @@ The public names are loaded on first use, so importing this package loads neithe
 
 from typing import TYPE_CHECKING
 
+import gymnasium as _gymnasium
 import lazy_loader
 from pettingzoo import register as _register
 
@@ -35,3 +36,6 @@ __getattr__, __dir__, _ = lazy_loader.attach(
 
 _register("parallel", "snake_v0", entry_point="snake_pz.snake_v0:parallel_env")
 _register("aec", "snake_v0", entry_point="snake_pz.snake_v0:env")
+_gymnasium.register(
+    "snake_pz/SnakeVsBots-v0", entry_point="adapters.gym:snake_vs_bots", vector_entry_point="adapters.gym:snake_vs_bots_vec"
+)
