@@ -1,15 +1,16 @@
 """Scripted players on batches of `board` observations: `random`, `greedy`, `survivor` and `territorial`.
 
-They know what a snake sees, its action mask and the rules, nothing else. A move has one of seven verdicts: forbidden by the
-mask, back into the neck where that is no move of its own, deadly (wall, own body that cannot have left), taken (another's body,
-which stays unless its snake dies on this very turn), starving (no health left), risky (another head may come to the same cell
-and this snake would die, or another's tail may stay because its snake eats), safe.
+They use the snake's observation, its action mask and the rules. Each move gets a verdict, from worst to best: forbidden by the
+mask; back into the neck, if that is executed as another move or kills; deadly (a wall, or an own segment that stays); taken
+(a segment of another snake, which stays unless that snake dies on this turn); starving (no health left); risky (another head
+may enter the cell and this snake would die, or another tail may stay because its snake eats); safe.
 
-`random` ignores everything, the mask too: it is the yardstick. `greedy` takes the best verdict, then the nearest food as the
-crow flies. `survivor` also floods the board from each cell it could go to, a body's cells being free from the turn on which
-they will have been left, and puts not being shut in before everything but certain death. `territorial` moreover goes where it
-reaches most cells before anybody else, and for food when it is hungry; it is the strongest, and takes several times as long as
-`survivor`.
+- `random` draws from all four moves, ignoring observation and mask. It is the baseline.
+- `greedy` takes the best verdict, then the move nearest to food by distance on an empty board.
+- `survivor` also searches the board from each possible cell, treating body cells as free once they will have been left, and
+  goes for the food nearest by that search. A dead end is worse to it than a risky move and better than a starving one.
+- `territorial` also prefers moves after which it reaches the most cells before any other snake, and goes for food when hungry.
+  It is the strongest, and takes several times as long as `survivor`.
 """
 
 from __future__ import annotations
@@ -19,33 +20,36 @@ from typing import Any
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from snake_pz.bots import BOTS
-from snake_pz.bots.kernels import KERNELS, board_codes
+from snake_pz.bots.kernels import KERNELS
+from snake_pz.bots.verdicts import bot_rules
 from snake_pz.core.actions import action_space
 from snake_pz.core.observations import observation_space
+from snake_pz.players import Player
 from snake_pz.rules import Rules, check_names
 
 
-class Bot:
-    """A scripted player of games of one set of rules, any number of snakes at once.
+class Bot(Player):
+    """A scripted player for games with the same rules, any number of snakes at once.
 
-    It keeps nothing between turns. What it does is a function of the observation, the action mask and, among equally good
-    moves, of (seed, number of the call since seeding, slot): neither the snake's number nor the rest of the batch matters. All
-    but `random` make no move that the mask forbids.
+    It has no memory between turns. Its move is a function of the observation, the action mask and, among equally good moves, of
+    (seed, number of calls since seeding, slot); it depends on neither the snake's index nor the rest of the batch. No bot but
+    `random` makes a move that the mask forbids while another is allowed.
 
     Args:
         name: one of `BOTS`.
-        rules: of the games it will play.
+        rules: rules of the games to play.
 
     Attributes:
         name: as given.
         observation_space: the `board` encoding of these rules.
         action_space: Discrete(4), the absolute directions 0 up, 1 right, 2 down, 3 left.
-        uses_masks: whether it looks at action masks; all but `random` do.
+        uses_masks: whether it uses action masks; all but `random` do.
 
     Raises:
-        ValueError: no such bot.
+        ValueError: an unknown name.
     """
 
     def __init__(self, name: str, rules: Rules) -> None:
@@ -56,14 +60,16 @@ class Bot:
         self._shape = board.shape
         self.observation_space: gymnasium.Space[Any] = board
         self.action_space: gymnasium.Space[Any] = action_space("absolute")
-        self._board = board_codes(rules, board.shape)
+        self._rules = bot_rules(rules, board.shape)
         self._choose = KERNELS[name]
         self._start(np.random.SeedSequence())
 
+    @override
     def seed(self, seed: int) -> None:
-        """Start the bot's own random stream anew; a fresh bot has one from fresh entropy."""
+        """Seed the bot's own random stream. A new bot is seeded from fresh entropy."""
         self._start(np.random.SeedSequence(seed))
 
+    @override
     def act(
         self,
         observations: NDArray[np.uint8],
@@ -74,13 +80,13 @@ class Bot:
 
         Args:
             observations: (B, *observation_space.shape) uint8.
-            slots: (B,) which snake of which game each row is, the same number from turn to turn: names the row's random
-                numbers. None: the rows are numbered.
+            slots: (B,) the snake and game of each row as one number, the same from turn to turn; it selects the row's random
+                numbers. None: 0 to B - 1.
             action_masks: (B, 4) 1 = allowed. None: the bot judges by the observation alone, which does not show the heading of
-                a snake of one, so that where reversing kills it may reverse.
+                a snake of length 1, so such a snake may reverse where that kills.
 
         Returns:
-            (B,) absolute directions. Any direction where no move is better than another, as where all are deadly.
+            (B,) int64 absolute directions. Equally good moves, for example if all are deadly, are equally likely.
 
         Raises:
             ValueError: observations or masks of another shape, observations of another type.
@@ -94,15 +100,16 @@ class Bot:
         masks = np.ones((len(observations), 4), np.int8) if action_masks is None else action_masks
         if masks.shape != (len(observations), 4):
             raise ValueError(f"the bot {self.name!r} needs action masks ({len(observations)}, 4), got {masks.shape}")
-        rows = np.arange(len(observations)) if slots is None else np.asarray(slots, np.intp)
+        slots = np.arange(len(observations)) if slots is None else np.asarray(slots, np.intp)
         actions = np.empty(len(observations), np.int64)
         planes = np.ascontiguousarray(observations).reshape(len(observations), shape[0], shape[1] * shape[2])
-        self._choose(planes, np.ascontiguousarray(masks, np.int8), self._board, rows, self._seed, self._calls, actions)
+        self._choose(planes, np.ascontiguousarray(masks, np.int8), self._rules, slots, self._seed, self._calls, actions)
         self._calls += 1
         return actions
 
+    @override
     def reset(self, slots: NDArray[np.intp]) -> None:
-        """The games of these slots restarted: nothing was remembered of them."""
+        """Do nothing: a bot has no memory of its games."""
 
     def _start(self, sequence: np.random.SeedSequence) -> None:
         self._seed = sequence.generate_state(1, np.uint64)[0]
@@ -110,9 +117,9 @@ class Bot:
 
 
 def make_bot(name: str, rules: Rules) -> Bot:
-    """The bot of this name for games of these rules.
+    """The bot with this name for games with these rules.
 
     Raises:
-        ValueError: no such bot.
+        ValueError: an unknown name.
     """
     return Bot(name, rules)
