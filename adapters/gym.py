@@ -20,7 +20,7 @@ from snake_pz.players import Observations, map_arrays
 if TYPE_CHECKING:
     import torch
 
-    from adapters.games.fixed_seats import AnyParallelEnv
+    from adapters.games.checked_env import AnyParallelEnv
 
 _OF_SB3 = ("terminal_observation", "TimeLimit.truncated", "episode")
 """Infos that Gymnasium has in other places, or whose names its wrappers claim."""
