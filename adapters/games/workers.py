@@ -12,7 +12,9 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 import time
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -110,12 +112,32 @@ class WorkerGames:
         return self._per_game("render", games)
 
     def close(self) -> None:
-        """Close every environment and end the workers. Calling it again does nothing."""
-        if self._stop.alive:
-            try:
-                self._all("close", *[()] * len(self._workers))
-            finally:
-                self._stop()
+        """Close every environment and end the workers, at the latest after `PATIENCE` seconds. Calling it again does nothing.
+
+        Warns of workers that could not close their environments, as one that hangs in a step.
+        """
+        if not self._stop.alive:
+            return
+        patience = threading.Timer(PATIENCE, _kill, self._workers)
+        patience.daemon = True
+        patience.start()
+        answers: dict[_Worker, Any] = {}
+        try:
+            for worker in self._workers:
+                worker.write_without_waiting()
+            asked = self._send([dump(("close", (), {}))] * len(self._workers))
+            for worker in asked:
+                worker.dismiss()
+            for worker in asked:
+                with suppress(EOFError):
+                    answers[worker] = pickle.loads(worker.receive(self._requests))
+        finally:
+            self._stop()
+            patience.cancel()
+        for worker in self._workers:
+            if worker not in answers and worker.process.returncode != 0:
+                warnings.warn(f"{worker.name} {worker.end()} without closing its environments", stacklevel=2)
+        _raise_failures(answers)
 
     def _take_traits(self, traits: list[Traits]) -> None:
         for worker, other in zip(self._workers, traits, strict=True):
@@ -160,15 +182,8 @@ class WorkerGames:
 
     def _exchange(self, requests: Sequence[bytes | None]) -> list[Any]:
         """Send the workers their pickled requests, then receive the answers; None where there is no request."""
-        if not self._stop.alive:
-            raise RuntimeError("the worker processes have been stopped: make a new environment")
-        self._requests += 1
-        asked = [(worker, request) for worker, request in zip(self._workers, requests, strict=True) if request is not None]
-        for worker, request in asked:
-            with suppress(OSError):  # one that has ended does not answer either
-                write_message(worker.requests, self._requests, request)
         payloads: dict[_Worker, bytes] = {}
-        for worker, _ in asked:
+        for worker in self._send(requests):
             try:
                 payloads[worker] = worker.receive(self._requests)
             except EOFError as error:
@@ -176,10 +191,19 @@ class WorkerGames:
                 how = str(error) or worker.end()
                 raise RuntimeError(f"{worker.name} {how}: all workers are stopped, make a new environment") from error
         answers: dict[_Worker, Any] = {worker: pickle.loads(payload) for worker, payload in payloads.items()}
-        for worker, answer in answers.items():
-            if isinstance(answer, Failure):
-                _raise(worker, answer)
+        _raise_failures(answers)
         return [answers.get(worker) for worker in self._workers]
+
+    def _send(self, requests: Sequence[bytes | None]) -> list[_Worker]:
+        """Send the workers their pickled requests; those that have one and will answer it."""
+        if not self._stop.alive:
+            raise RuntimeError("the worker processes have been stopped: make a new environment")
+        self._requests += 1
+        asked = [(worker, request) for worker, request in zip(self._workers, requests, strict=True) if request is not None]
+        for worker, request in asked:
+            with suppress(OSError):  # one that has ended does not answer either
+                write_message(worker.requests, self._requests, request)
+        return [worker for worker, _ in asked]
 
 
 class _Worker:
@@ -223,6 +247,16 @@ class _Worker:
             self._whole = True
         return payload
 
+    def write_without_waiting(self) -> None:
+        """From now on, what it has no room for is lost: one that is stopped may take nothing any more."""
+        if sys.platform != "win32":
+            os.set_blocking(self.requests.fileno(), False)
+
+    def dismiss(self) -> None:
+        """Have it end after what it was asked. The end of input alone would not do while a fork has that open, too."""
+        with suppress(OSError):
+            write_message(self.requests, 0, FAREWELL)
+
     def end(self) -> str:
         """How it ended, once it has."""
         code = self.process.returncode
@@ -234,8 +268,8 @@ def _stop(workers: list[_Worker], owner: int) -> None:
     if os.getpid() != owner:  # in a fork of the process that started them
         return
     for worker in workers:
-        with suppress(OSError):
-            write_message(worker.requests, 0, FAREWELL)  # the end of input alone would not do while a fork has it open, too
+        worker.write_without_waiting()
+        worker.dismiss()
         for stream in (worker.requests, worker.replies):
             with suppress(OSError):
                 stream.close()
@@ -244,8 +278,25 @@ def _stop(workers: list[_Worker], owner: int) -> None:
         try:
             worker.process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
-            worker.process.kill()
+            _kill(worker)
             worker.process.wait()
+
+
+def _kill(*workers: _Worker) -> None:
+    """End processes at once, with what they have started: a fork would keep the answers open, and reading would not end."""
+    for worker in workers:
+        if worker.process.poll() is None:
+            if sys.platform == "win32":
+                worker.process.kill()
+            else:
+                with suppress(ProcessLookupError):
+                    os.killpg(worker.process.pid, signal.SIGKILL)
+
+
+def _raise_failures(answers: dict[_Worker, Any]) -> None:
+    for worker, answer in answers.items():
+        if isinstance(answer, Failure):
+            _raise(worker, answer)
 
 
 def _raise(worker: _Worker, failure: Failure) -> None:

@@ -19,6 +19,7 @@ import pettingzoo
 import pytest
 
 from adapters.games import worker_process
+from adapters.games import workers as parent_side
 from adapters.games.supersuit import SuperSuitGameBatch, env_factory
 from adapters.games.workers import WorkerTraceback
 from snake_pz.env import SnakeParallelEnv
@@ -411,6 +412,55 @@ def test_close_raises_what_an_environment_raises_and_ends_the_processes_all_the_
         game_batch.close()
     assert all_ended(processes(game_batch))
     game_batch.close()
+
+
+def sleep() -> None:
+    time.sleep(3600)
+
+
+def fork_and_sleep() -> None:
+    os.fork()
+    sleep()
+
+
+@needs_proc
+@pytest.mark.parametrize("how", ["hangs", "hangs in a fork, too", "is stopped", "is stopped and takes no more"])
+def test_close_ends_a_worker_that_does_not_answer(how: str, tmp_path: Path, monkeypatch: Any) -> None:
+    class Env(Failing, Marks):
+        pass
+
+    def ring(*_: Any) -> None:
+        raise Alarm
+
+    monkeypatch.setenv("MARKS", str(tmp_path))
+    monkeypatch.setattr(parent_side, "PATIENCE", 1.5)
+    game_batch = make(Env, workers=2)
+    begin(game_batch)
+    started = processes(game_batch)
+    before = signal.signal(signal.SIGALRM, ring)
+    if "stopped" in how:
+        os.kill(started[0].pid, signal.SIGSTOP)
+    else:
+        game_batch.set_attr("fails", fork_and_sleep if "fork" in how else sleep, [1])
+    if how != "is stopped":
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.3)
+            with pytest.raises(Alarm):
+                game_batch.set_attr("difficulty", bytes(10**7), [0]) if "takes" in how else game_batch.step(ZEROS)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+    with pytest.warns(
+        UserWarning, match=r"worker 0 \(games 0 to 1\) was killed by signal 9 .* without closing its environments"
+    ):
+        game_batch.close()
+    game_batch.close()
+    assert [process.returncode for process in started] == [-9, 0]
+    assert len(list(tmp_path.iterdir())) == 2, "the other worker closed its own"
+    deadline = time.monotonic() + 5.0
+    while marked(str(tmp_path)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert marked(str(tmp_path)) == []
 
 
 SCRIPT = """
