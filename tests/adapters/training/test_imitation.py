@@ -256,6 +256,7 @@ def test_the_teacher_sees_masks_and_is_told_of_every_restart_before_it_is_asked_
 def test_a_teacher_that_uses_no_masks_gets_none():
     model = small()
     teacher, masks = bot(), []
+    teacher.uses_masks = False
     act = teacher.act
     teacher.act = lambda observations, slots, action_masks: masks.append(action_masks) or act(observations, slots)
     imitate(model, teacher, 1)
