@@ -128,12 +128,18 @@ class CurryEnv(gymnasium.Env[Any, Any]):
         if venv.num_envs != 1:
             raise ValueError(f"one game with one learner makes an Env, got {venv.num_envs} environments")
         self.venv = venv
-        self.render_mode = venv.render_mode
         self.metadata = _metadata(venv)
         self.observation_space, self._present = _presentation(venv.observation_space, flatten)
         self.action_space = venv.action_space
         self._running = False
         self._next: Observations | None = None  # the first observation of a game that began when the last one ended
+
+    @property
+    @override
+    def render_mode(self) -> str | None:  # type: ignore[override]
+        """That of the environment. Stable-Baselines3 asks for it when it puts wrappers around this one."""
+        mode: str | None = self.venv.get_attr("render_mode")[0]
+        return mode
 
     @override
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:

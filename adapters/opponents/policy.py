@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +77,8 @@ class PolicyOpponent:
         vecnormalize: str | os.PathLike[str] | None = None,
         name: str | None = None,
     ) -> None:
+        from stable_baselines3.common.torch_layers import FlattenExtractor
+
         policy: Any
         if isinstance(source, (str, os.PathLike)):
             self.name, policy = name or os.fspath(source), load_policy(source, device)
@@ -85,6 +88,13 @@ class PolicyOpponent:
         self._preprocessing = Preprocessing(policy.observation_space, shown, statistics, f"opponent {self.name!r}")
         self.observation_space: gymnasium.Space[Any] = self._preprocessing.observation_space
         self.action_space: gymnasium.Space[Any] = policy.action_space
+        if self._preprocessing.transposes_stacks and policy.features_extractor_class is not FlattenExtractor:
+            warnings.warn(
+                f"opponent {self.name!r} plays as it was trained, on stacked frames that Stable-Baselines3 transposed although "
+                "their channels were first, so that its convolutions see no pictures: train it anew with "
+                "VecTransposeImage(VecFrameStack(env, n_stack), skip=True)",
+                stacklevel=2,
+            )
         self.uses_masks = "action_masks" in inspect.signature(policy.predict).parameters  # MaskablePPO
         self._deterministic = deterministic
         self.policy, self._device = policy, policy.device

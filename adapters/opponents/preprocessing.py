@@ -105,14 +105,15 @@ class StackFrames:
     def __init__(self, shown: spaces.Box, frames: int, axis: int) -> None:
         low, high = (np.repeat(limit, frames, axis=axis) for limit in (shown.low, shown.high))
         self.space: gymnasium.Space[Any] = spaces.Box(low, high, dtype=shown.dtype)
-        self._axis = 1 if axis == 0 else -1
+        self.axis = axis
+        self._batch_axis = 1 if axis == 0 else -1
         self._older = np.arange(shown.shape[axis], low.shape[axis])
         self._stacks = SlotMemory(low.shape, shown.dtype)
 
     def apply(self, observations: Observations, slots: Slots) -> Observations:
         """See `Step`."""
-        older = self._stacks.read(slots).take(self._older, axis=self._axis)
-        stacks = np.concatenate([older, observations], axis=self._axis, dtype=older.dtype, casting="unsafe")
+        older = self._stacks.read(slots).take(self._older, axis=self._batch_axis)
+        stacks = np.concatenate([older, observations], axis=self._batch_axis, dtype=older.dtype, casting="unsafe")
         self._stacks.write(slots, stacks)
         return stacks
 
@@ -147,6 +148,8 @@ class Preprocessing:
     Attributes:
         observation_space: which of `shown` it starts from; `trained_on` if no way leads there from any, so that whoever
             seats the policy finds the misfit.
+        transposes_stacks: whether frames are stacked along their first side, as channels, and then transposed as if these were
+            the last: what the policy saw were no longer pictures.
 
     Raises:
         ValueError: there are statistics, and they fit neither the games nor the policy; or there are none, and the policy was
@@ -165,6 +168,11 @@ class Preprocessing:
             _check_normalized(trained_on, shown, statistics, whose)
         self._steps: Sequence[Step]
         self.observation_space, self._steps = min(ways, key=lambda way: len(way[1]), default=(trained_on, []))
+        neighbours = zip(self._steps, self._steps[1:], strict=False)
+        self.transposes_stacks = any(
+            isinstance(step, StackFrames) and step.axis == 0 and isinstance(after, PutChannelsFirst)
+            for step, after in neighbours
+        )
 
     def apply(self, observations: Observations, slots: Slots) -> Observations:
         """(B, *observation_space) -> (B, *trained_on); once a turn for every slot, for frames are remembered."""

@@ -286,8 +286,10 @@ def twin_of(kind: type) -> type[Any] | None:
     return twin
 
 
-WITHOUT_MEMORY = (
-    "use PPO, A2C, MaskablePPO, DQN or the like, and stack frames inside the environment, for example with "
-    "supersuit.frame_stack_v2, where a policy needs to remember"
+FRAMES_INSIDE = (
+    "stack frames inside the environment, for example with supersuit.frame_stack_v2 (stack_dim=0 where the channels come first)"
 )
+"""What to do instead of `VecFrameStack`."""
+
+WITHOUT_MEMORY = f"use PPO, A2C, MaskablePPO, DQN or the like, and where a policy needs to remember {FRAMES_INSIDE}"
 """What to do instead of a recurrent policy."""

@@ -101,7 +101,13 @@ class CurryVecEnv(VecEnv):
         """Start all games anew; (num_envs, *obs)."""
         self._check_open()
         learners = self.game_batch.num_learners
-        self._warned |= stack_checks.check(self, self.active, padded=self.padded, warn=not self._warned)
+        self._warned |= stack_checks.check(
+            self,
+            self.active,
+            padded=self.padded,
+            channels_first=self.game_batch.snake_rules is not None,
+            warn=not self._warned,
+        )
         if self._lineup_seed is not None:
             self.lineup.seed(self._lineup_seed)
         time_step = self.game_batch.reset(self._seeds[::learners], self._options[::learners])
@@ -219,6 +225,7 @@ class CurryVecEnv(VecEnv):
         """The environments' attribute; "render_mode" and "action_masks" are answered here."""
         envs = self._env_indices(indices)
         if attr_name == "render_mode":
+            stack_checks.check_images()
             return [self.game_batch.render_mode] * len(envs)
         if attr_name == "action_masks":
             self._check_masks_offered()

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env import VecEnv, VecTransposeImage
 
 SETUP = "_setup_learn"
 """The method in which `learn` resets the model's VecEnv."""
+
+WRAP = "_wrap_env"
+"""The method in which a model that is made, loaded or given a VecEnv puts `VecTransposeImage` around it."""
+
+
+def being_transposed() -> VecEnv | None:
+    """Find the VecEnv around which a model is putting `VecTransposeImage`; None if no model is.
+
+    To be called while an environment is asked for its `render_mode`, which every wrapper does when it is made.
+    """
+    frame, transposes = sys._getframe(), False
+    while (frame := frame.f_back) is not None:  # type: ignore[assignment]
+        if frame.f_code.co_name == WRAP:
+            env: VecEnv = frame.f_locals["env"]
+            return env if transposes else None
+        transposes |= isinstance(frame.f_locals.get("self"), VecTransposeImage)
+    return None
 
 
 def reset_when_learning(model: BaseAlgorithm) -> None:

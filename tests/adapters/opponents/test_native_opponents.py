@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from stable_baselines3 import PPO
-from stable_baselines3.common.vec_env import VecFrameStack, VecNormalize
+from stable_baselines3.common.vec_env import VecFrameStack, VecNormalize, VecTransposeImage
 
 from adapters import make_sb3_env
 from adapters.games.native import NativeGameBatch
@@ -75,7 +75,13 @@ def test_a_checkpoint_of_any_encoding_and_action_set_plays_any_learner(tmp_path,
 @pytest.mark.filterwarnings("ignore:Treating image space as channels-last")  # SB3 of (21, 7, 7), which it transposes
 @pytest.mark.parametrize(("trained_in", "policy"), [("single", "CnnPolicy"), ("board", "MlpPolicy")])
 def test_stacked_frames_are_each_snakes_own_and_begin_with_its_game(tmp_path, trained_in, policy):
-    save(tmp_path / "m.zip", lambda venv: VecFrameStack(venv, 3), policy, observation=trained_in)
+    stack = lambda venv: VecFrameStack(venv, 3)  # noqa: E731
+    save(
+        tmp_path / "m.zip",
+        stack if trained_in == "single" else lambda venv: VecTransposeImage(stack(venv)),  # as SB3 alone did
+        policy,
+        observation=trained_in,
+    )
     env, opponent, turns = open_games(tmp_path / "m.zip", observation="board")
     planes = opponent.observation_space.shape[0]
     assert planes == {"single": 1, "board": 7}[trained_in]
