@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -41,7 +40,8 @@ class Ratings:
 
     Args:
         drift: how far strengths may move from game to game, on the scale of `Rating`. 0 for players that do not learn: their
-            intervals shrink as long as they play. With more than 0 old games are forgotten by and by.
+            intervals shrink as long as they play. With more than 0 old games are forgotten by and by, at most until nothing is
+            known: games whose outcome was certain say nothing, and no interval grows wider than that of `Rating()`.
 
     Raises:
         ValueError: drift is negative.
@@ -81,7 +81,7 @@ class Ratings:
         teams = [[self._model.rating(*self[name])] for name in names]
         became: dict[str, list[tuple[float, float]]] = defaultdict(list)
         for name, (after,) in zip(names, self._model.rate(teams, ranks=[float(rank) for rank in ranks]), strict=True):
-            became[name].append((after.mu, after.sigma))
+            became[name].append((after.mu, min(after.sigma, Rating().sigma)))
         for name, seats in became.items():
             self._ratings[name] = Rating(*(sum(values) / len(seats) for values in zip(*seats, strict=True)))
 
@@ -96,16 +96,19 @@ class Ratings:
         Raises:
             ValueError: it is none.
         """
-        if not isinstance(ratings, Mapping) or not all(map(_is_rating, ratings.values())):
-            raise ValueError(f"ratings must be [mu, sigma] by name, got {ratings!r:.200}")
+        if not isinstance(ratings, Mapping) or not all(map(is_rating, ratings.values())):
+            raise ValueError(f"ratings must be [mu, sigma] by name, numbers of at most 1000, got {ratings!r:.200}")
         restored = cls(drift)
         restored._ratings = {name: Rating(float(mu), float(sigma)) for name, (mu, sigma) in ratings.items()}
         return restored
 
 
-def _is_rating(pair: Any) -> bool:
+def is_rating(pair: Any) -> bool:
+    """Whether it is a [mu, sigma] that `Ratings` can go on with: a thousand of either is far beyond what games lead to."""
     return (
         isinstance(pair, (list, tuple))
         and len(pair) == 2
-        and all(isinstance(number, (int, float)) and math.isfinite(number) for number in pair)
+        and all(type(number) in (int, float) for number in pair)
+        and -1000 <= pair[0] <= 1000
+        and 0 <= pair[1] <= 1000
     )

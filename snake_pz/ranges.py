@@ -32,12 +32,20 @@ def check_ranges(settings: Any, ranges: Mapping[str, Range]) -> None:
         ValueError: a value is out of its range or of the wrong type.
     """
     for name, allowed in ranges.items():
-        value = getattr(settings, name)
-        if value is None and allowed.optional:
-            continue
-        if isinstance(value, bool) or not isinstance(value, int if allowed.whole else (int, float)):
-            raise ValueError(f"{name} must be {'an int' if allowed.whole else 'a number'}, got {value!r}")
-        if value < allowed.low:
-            raise ValueError(f"{name} must be >= {allowed.low}, got {value}")
-        if not value <= allowed.high:  # nor is NaN
-            raise ValueError(f"{name} must be <= {allowed.high}, got {value}")
+        check_number(name, getattr(settings, name), allowed)
+
+
+def check_number(name: str, value: Any, allowed: Range) -> None:
+    """Check one number.
+
+    Raises:
+        ValueError: it is out of its range or of the wrong type.
+    """
+    if value is None and allowed.optional:
+        return
+    if isinstance(value, bool) or not isinstance(value, int if allowed.whole else (int, float)):
+        raise ValueError(f"{name} must be {'an int' if allowed.whole else 'a number'}, got {value!r}")
+    if value < allowed.low:
+        raise ValueError(f"{name} must be >= {allowed.low}, got {value}")
+    if not value <= allowed.high:  # nor is NaN
+        raise ValueError(f"{name} must be <= {allowed.high}, got {value}")

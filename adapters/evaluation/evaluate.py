@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from adapters.evaluation.play_out import NUM_GAMES, Placement, check_placement, play_out, ranks_of
+from adapters.evaluation.play_out import NUM_GAMES, Placement, check_games, check_placement, play_out, ranks_of
+from adapters.evaluation.results import Results
 from adapters.games.build import make_games, means_snake
 from adapters.games.game_batch import GameBatch
 from adapters.games.native import NativeGameBatch
 from adapters.opponents.lineup import OpponentLineup
+from adapters.opponents.protocol import Opponent, Source
 from adapters.opponents.resolver import opponents_for
-from adapters.placements import win_shares
 from snake_pz.replay.recording import Replay, distinct_names
 
 if TYPE_CHECKING:
@@ -22,24 +22,8 @@ if TYPE_CHECKING:
 
     from adapters.games.checked_env import AnyParallelEnv
 
-
-class Results(NamedTuple):
-    """What G games among N players came to; column j is the j-th player, wherever it sat."""
-
-    ranks: NDArray[np.int16]  # (G, N) placement, 1 is best, shared by those who tie; truncated games are ranked by length
-    lengths: NDArray[np.int32] | None  # (G, N) segments at death or at the end; None where the game has no snakes
-    turns: NDArray[np.int32]  # (G,) turns that the game took
-
-    @property
-    def wins(self) -> NDArray[np.float64]:
-        """(G, N) 1 for first place, 1/m for each of m who tie for it."""
-        return win_shares(self.ranks)
-
-    @property
-    def win_rates(self) -> NDArray[np.float64]:
-        """(N,) the mean of `wins`; 1/N is chance."""
-        rates: NDArray[np.float64] = self.wins.mean(axis=0)
-        return rates
+MOST_GAMES = 100_000
+"""How many games `play_games` plays at most: those of the snake are all in memory at once."""
 
 
 def play_games(
@@ -56,10 +40,12 @@ def play_games(
 ) -> Results:
     """Play games to the end, players shuffled over the seats in each.
 
+        print(play_games([model, "greedy", "greedy", "greedy"]))  # a table of win rates with their intervals
+
     Args:
         players: one per seat, each whatever `make_sb3_env` takes as opponent for one seat; in games of the snake they may have
             different encodings and action sets.
-        games: G, how many in all; those of the snake are played side by side.
+        games: G, how many in all, at most 100,000; those of the snake are played side by side.
         seed: of games, seating and players; None: fresh entropy.
         env: the game, as `make_sb3_env` has it; None is the snake of this package.
         env_kwargs: arguments for the environment's constructor; for the snake for example rules and max_cycles.
@@ -72,13 +58,15 @@ def play_games(
         ValueError: not one player per seat, one that cannot play here, or another argument that does not fit.
         FileNotFoundError: there is no such checkpoint.
     """
+    check_games(games, MOST_GAMES)
     check_placement(placement)
     num_games = games if means_snake(env) and not num_workers else min(games, max(NUM_GAMES, num_workers))
     game_batch = make_games(
         env, env_kwargs=env_kwargs, num_games=num_games, learners=0, num_workers=num_workers, restart=num_games < games
     )
     try:
-        lineup = _seated(players, game_batch, deterministic, device)
+        seated = _seated(players, game_batch, deterministic, device)
+        lineup = OpponentLineup(seated, game_batch)
         shape = (games, game_batch.seats)
         ranks, lengths, turns = np.zeros(shape, np.int16), np.full(shape, -1, np.int32), np.zeros(games, np.int32)
         seeds, lineup_seeds = np.random.SeedSequence(seed).spawn(2)
@@ -87,7 +75,7 @@ def play_games(
             ranks[ended.game] = ranks_of(ended, placement)
             lengths[ended.game] = [info.get("length", -1) for info in ended.infos]
             turns[ended.game] = ended.turns.max()
-        return Results(ranks, None if game_batch.snake_rules is None else lengths, turns)
+        return Results(ranks, None if game_batch.snake_rules is None else lengths, turns, tuple(_names(seated)))
     finally:
         game_batch.close()
 
@@ -110,7 +98,7 @@ def record_game(
     """
     game_batch = make_games(env_kwargs=env_kwargs, num_games=1, learners=0, restart=False)
     assert isinstance(game_batch, NativeGameBatch)
-    lineup = _seated(players, game_batch, deterministic, device)
+    lineup = OpponentLineup(_seated(players, game_batch, deterministic, device), game_batch)
     seeds, lineup_seeds = np.random.SeedSequence(seed).spawn(2)
     lineup.seed(lineup_seeds)
     recorders = []
@@ -122,8 +110,21 @@ def record_game(
     return recorders[0].replay()
 
 
-def _seated(players: Sequence[Any], game_batch: GameBatch, deterministic: bool, device: Any) -> OpponentLineup:
+def _seated(players: Sequence[Any], game_batch: GameBatch, deterministic: bool, device: Any) -> list[Opponent | Source]:
     if len(players) != game_batch.seats:
-        seat = "seat" if game_batch.snake_rules is None else "snake"
-        raise ValueError(f"expected {game_batch.seats} players, one per {seat}, got {len(players)}")
-    return OpponentLineup(opponents_for(game_batch, list(players), deterministic=deterministic, device=device), game_batch)
+        if game_batch.snake_rules is None:
+            raise ValueError(f"expected {game_batch.seats} players, one per seat, got {len(players)}")
+        raise ValueError(
+            f"expected {game_batch.seats} players, one per snake, got {len(players)}: "
+            f"say env_kwargs={{'num_snakes': {len(players)}}} for as many snakes, or the same of the rules"
+        )
+    return opponents_for(game_batch, list(players), deterministic=deterministic, device=device)
+
+
+def _names(players: Sequence[Opponent | Source]) -> list[str]:
+    """Short and all different; a source, which is no single player, is called what it is."""
+    return distinct_names([one.name if isinstance(one, Opponent) else _kind(one) for one in players])
+
+
+def _kind(source: Source) -> str:
+    return type(source).__name__.removesuffix("Source").lower() or "source"

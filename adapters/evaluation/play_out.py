@@ -88,6 +88,12 @@ def play_out(
             lineup.restart(again)
 
 
+def check_games(games: Any, most: int) -> None:
+    """Refuse what is no number of games from 1 to `most`."""
+    if isinstance(games, bool) or not isinstance(games, (int, np.integer)) or not 1 <= games <= most:
+        raise ValueError(f"games must be a whole number from 1 to {most:,}, got {games!r}")
+
+
 def check_placement(placement: Placement) -> None:
     """Refuse what says nothing of how agents are placed."""
     if not callable(placement) and placement not in ("auto", "rank", "survival", "return"):

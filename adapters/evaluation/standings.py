@@ -7,17 +7,17 @@ import io
 import json
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from adapters.evaluation.tables import as_text
 from adapters.placements import pair_scores, win_shares
 from adapters.ratings import Rating, Ratings
 from snake_pz.escaping import printable, spreadsheet_cell
@@ -61,6 +61,10 @@ class Standing(NamedTuple):
 class Standings:
     """Where the players of a tournament stand, the best rated first.
 
+        for standing in standings:
+            print(standing.name, standing.win_rate)
+        print(standings["greedy"].rating.interval)
+
     Attributes:
         standings: one per player.
         payoff: (P, P) in the order of `standings`: how often the one of the row was placed above the one of the column,
@@ -94,6 +98,14 @@ class Standings:
         """Of the players, the best rated first."""
         return tuple(standing.name for standing in self.standings)
 
+    def __iter__(self) -> Iterator[Standing]:
+        """How the players did, the best rated first."""
+        return iter(self.standings)
+
+    def __len__(self) -> int:
+        """How many players there are."""
+        return len(self.standings)
+
     def __getitem__(self, name: str) -> Standing:
         """How the player of this name did.
 
@@ -106,10 +118,7 @@ class Standings:
 
     def __str__(self) -> str:
         """The table as text, 100 characters wide."""
-        console = Console(width=100, file=io.StringIO(), color_system=None)
-        with console.capture() as captured:
-            console.print(self.table())
-        return captured.get()
+        return as_text(self.table())
 
     def table(self) -> Table:
         """The standings for a terminal."""

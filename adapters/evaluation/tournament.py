@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 from typing_extensions import override
 
-from adapters.evaluation.play_out import NATIVE_NUM_GAMES, NUM_GAMES, Placement, check_placement, play_out, ranks_of
+from adapters.evaluation.play_out import (
+    NATIVE_NUM_GAMES,
+    NUM_GAMES,
+    Placement,
+    check_games,
+    check_placement,
+    play_out,
+    ranks_of,
+)
 from adapters.evaluation.standings import Played, Standings
 from adapters.games.build import make_games, means_snake
 from adapters.games.game_batch import GameBatch
@@ -23,12 +31,16 @@ from adapters.opponents.parse import players as parsed_players
 from adapters.opponents.pool import OpponentPool
 from adapters.opponents.protocol import Opponent, Source
 from adapters.opponents.resolver import opponents_for
+from snake_pz.files import check_writable
 from snake_pz.replay.recording import Recorder, distinct_names
 
 if TYPE_CHECKING:
     import torch
 
     from adapters.games.checked_env import AnyParallelEnv
+
+MOST_GAMES = 1_000_000
+"""How many games a tournament has at most: what happened in each is kept until the end."""
 
 REPLAYS = 10
 """How many games of a tournament are kept as replays, the first ones."""
@@ -61,7 +73,7 @@ def tournament(
     Args:
         players: a list of whatever `make_sb3_env` takes as the opponent for one seat, at least two; an `OpponentPool` or the
             folder of one, in the list or alone, stands for all its members.
-        games: how many to play.
+        games: how many to play, at most a million.
         seed: of games, line-ups and players: the same seed, the same standings. None: fresh entropy.
         env: the game, as `make_sb3_env` has it; None is the snake of this package, which is played natively.
         env_kwargs: arguments for the environment's constructor.
@@ -78,9 +90,9 @@ def tournament(
     Raises:
         ValueError: fewer than two players or seats, one that cannot play here, or an argument that does not fit.
         FileNotFoundError: there is no such checkpoint.
+        OSError: `replays` cannot be written.
     """
-    if not isinstance(games, (int, np.integer)) or games < 1:
-        raise ValueError(f"games must be >= 1 and a whole number, got {games!r}")
+    check_games(games, MOST_GAMES)
     check_placement(placement)
     native = means_snake(env) and not num_workers
     if replays is not None and not native:
@@ -178,6 +190,7 @@ class _Keeper:
 
     def __init__(self, folder: Path, names: Sequence[str], line_ups: NDArray[np.int64], game_batch: GameBatch) -> None:
         assert isinstance(game_batch, NativeGameBatch)
+        check_writable(folder / _file_name(0))  # before an hour's games
         self._folder, self._names = folder, names
         self._line_ups, self._game_batch = line_ups, game_batch
         self._recorders: dict[int, Recorder] = {}
@@ -189,4 +202,8 @@ class _Keeper:
 
     def ended(self, game: int) -> None:
         if game in self._recorders:
-            self._recorders.pop(game).replay().save(self._folder / f"game_{game + 1:02}.jsonl")
+            self._recorders.pop(game).replay().save(self._folder / _file_name(game))
+
+
+def _file_name(game: int) -> str:
+    return f"game_{game + 1:02}.jsonl"

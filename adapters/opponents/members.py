@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from adapters.ratings import Rating
+from adapters.ratings import Rating, is_rating
 
 NAME = re.compile(r"[A-Za-z0-9][\w.\-]*", re.ASCII)
 """What a member may be called."""
@@ -73,12 +73,14 @@ class Member:
         rating = None if entry.get("rating") is None else Rating(**entry["rating"])
         member = cls(**{**entry, "rating": rating})
         high = {"step": 2**63 - 1, "score": member.games}
-        numbers = {"step": member.step, "games": member.games, "score": member.score, **(rating._asdict() if rating else {})}
+        numbers = {"step": member.step, "games": member.games, "score": member.score}
         for key, number in numbers.items():
             if type(number) not in ((int,) if key == "step" else (int, float)) or not math.isfinite(number):
                 raise TypeError(f"{key} {number!r:.80} of member {name!r:.80}")
-            if not (key == "mu" or 0 <= number <= high.get(key, math.inf)):
+            if not 0 <= number <= high.get(key, math.inf):
                 raise ValueError(f"{key} {number!r:.80} of member {name!r:.80}")
+        if rating is not None and not is_rating(rating):
+            raise ValueError(f"rating {list(rating)!r:.80} of member {name!r:.80}")
         words = {
             "file": (member.file, _FILE, True),
             "sha256": (member.sha256, _SHA256, member.file is None),

@@ -32,6 +32,10 @@ _OURS = re.compile(r"snapshot_\d+(_.+)?\.(zip|pkl)|\.(snapshot_|manifest\.).*\d\
 # the latter are what version 0.1.0 wrote to before it renamed
 
 
+def _refuse_constant(constant: str) -> None:
+    raise ValueError(f"{constant} is no number")  # for JSON, and for `_commit`
+
+
 class PoolInUseError(RuntimeError):
     """Another process writes to the pool, and only one may."""
 
@@ -293,7 +297,7 @@ class OpponentPool:
             return False
         path = self.folder / MANIFEST
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
             if content["version"] > VERSION:
                 raise ValueError(
                     f"version {content['version']!r:.80}, and this is for versions to {VERSION}: update the package"

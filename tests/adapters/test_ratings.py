@@ -67,6 +67,14 @@ def test_players_that_do_not_learn_become_ever_more_certain() -> None:
         Ratings(drift=-1)
 
 
+def test_no_game_makes_a_rating_say_less_than_nothing() -> None:
+    """As after very many games between two whose outcome is certain, in which nothing is learned and strengths may drift."""
+    ratings = Ratings.from_dict({"strong": [125.0, 8.3], "weak": [-75.0, 8.3]})
+    for _ in range(300):
+        ratings.rate(["strong", "weak"], [1, 2])
+    assert ratings["strong"].sigma == ratings["weak"].sigma == Rating().sigma
+
+
 @pytest.mark.parametrize(("size", "games"), [(2, 2000), (4, 1000), (8, 1000)])
 def test_the_scale_is_the_same_whatever_the_size_of_a_game(size: int, games: int) -> None:
     """Placements drawn as Plackett and Luce have them, in which one is above the other with odds of e."""
@@ -106,7 +114,7 @@ def test_a_rank_for_every_name_is_asked_for() -> None:
         Ratings().rate(["a", "b"], [1, 2, 3])
 
 
-@pytest.mark.parametrize("kept", [[], {"a": 25.0}, {"a": [25.0, None]}, {"a": [25.0, float("inf")]}])
+@pytest.mark.parametrize("kept", [[], {"a": 25.0}, {"a": [25.0, None]}, {"a": [25.0, float("inf")]}, {"a": [1e5, 8.0]}])
 def test_what_are_no_ratings_is_refused(kept: Any) -> None:
-    with pytest.raises(ValueError, match=r"ratings must be \[mu, sigma\] by name, got"):
+    with pytest.raises(ValueError, match=r"ratings must be \[mu, sigma\] by name, numbers of at most 1000, got"):
         Ratings.from_dict(kept)

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adapters.evaluation.evaluate import Results, play_games, record_game
+from adapters.evaluation.evaluate import play_games, record_game
+from adapters.evaluation.results import Results, wilson
 from adapters.games.native import NativeGameBatch
+from adapters.opponents.parse import mixture
 from snake_pz import snake_v0
 from snake_pz.replay import Replay
 from tests.support.staying_env import Staying, stay
@@ -20,6 +22,7 @@ def test_wins_are_shared_by_those_who_tie() -> None:
         ranks=np.array([[1, 2, 3, 4], [1, 1, 3, 3], [2, 2, 2, 1]], np.int16),
         lengths=np.zeros((3, 4), np.int32),
         turns=np.zeros(3, np.int32),
+        names=("a", "b", "c", "d"),
     )
     assert results.wins.tolist() == [[1, 0, 0, 0], [0.5, 0.5, 0, 0], [0, 0, 0, 1]]
     assert results.win_rates.tolist() == [0.5, pytest.approx(1 / 6), 0, pytest.approx(1 / 3)]
@@ -54,8 +57,49 @@ def test_truncated_games_are_ranked_by_length() -> None:
 
 
 def test_the_wrong_number_of_players_is_refused() -> None:
-    with pytest.raises(ValueError, match="4"):
+    with pytest.raises(ValueError, match=r"expected 4 players, one per snake, got 1: say env_kwargs=\{'num_snakes': 1\}"):
         play_games(["greedy"], games=1)
+    with pytest.raises(ValueError, match=r"expected 4 players, one per snake, got 8: say env_kwargs=\{'num_snakes': 8\}"):
+        record_game(["greedy"] * 8)
+    assert len(record_game(["greedy"] * 8, env_kwargs={"num_snakes": 8}).names) == 8
+    with pytest.raises(ValueError, match=r"expected 3 players, one per seat, got 2$"):
+        play_games(["random"] * 2, games=1, env=Staying, env_kwargs={"agents": 3})
+
+
+@pytest.mark.parametrize("games", [0, -1, 2.5, True, float("inf"), 10**9])
+def test_what_is_no_number_of_games_is_refused(games: Any) -> None:
+    with pytest.raises(ValueError, match="games must be a whole number from 1 to 100,000, got"):
+        play_games(["greedy"] * 4, games=games)
+
+
+def test_results_print_as_a_short_table_with_intervals() -> None:
+    results = Results(
+        ranks=np.array([[1, 2, 3]] * 90 + [[2, 1, 2]] * 10, np.int16),
+        lengths=np.full((100, 3), [9, 4, 3], np.int32),
+        turns=np.full(100, 50, np.int32),
+        names=("[x]/\x1bmodel", "greedy", "random"),
+    )
+    text = str(results)
+    assert [line.split() for line in text.splitlines() if "%" in line or "games" in line] == [
+        ["100", "games", "of", "50.0", "turns"],
+        ["player", "wins", "95", "%", "placed", "length"],
+        ["[x]/\\x1bmodel", "90.0%", "82.6%", "to", "94.5%", "1.10", "9.0"],
+        ["greedy", "10.0%", "5.5%", "to", "17.4%", "1.90", "4.0"],
+        ["random", "0.0%", "0.0%", "to", "3.7%", "2.90", "3.0"],
+    ]
+    assert "length" not in str(results._replace(lengths=None))
+
+
+def test_players_in_results_have_short_names_of_their_own() -> None:
+    results = play_games(["greedy", "random", "random", mixture({"survivor": 1, "random": 1})], games=2)
+    assert results.names == ("greedy", "random 1", "random 2", "mixture")
+
+
+def test_intervals_of_win_rates_hold_the_truth_in_95_percent_of_cases() -> None:
+    rng = np.random.default_rng(0)
+    for truth in (0.02, 0.25, 0.7):
+        low, high = wilson(rng.binomial(200, truth, 20_000) / 200, 200).T
+        assert ((low <= truth) & (truth <= high)).mean() == pytest.approx(0.95, abs=0.02)
 
 
 def test_a_recorded_game_is_the_first_that_is_played(tmp_path: Path) -> None:

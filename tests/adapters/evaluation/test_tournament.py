@@ -221,6 +221,12 @@ def test_standings_print_as_their_table() -> None:
     assert "\x1b" not in text  # no colours, wherever it is printed
 
 
+def test_standings_are_gone_through_from_the_best() -> None:
+    standings = by_hand()
+    assert [standing.name for standing in standings] == list(standings.names)
+    assert len(standings) == len(standings.names)
+
+
 def test_the_table_breaks_no_bots_name_on_a_narrow_terminal() -> None:
     console = Console(width=80, file=io.StringIO())
     standings = Standings(["territorial", "b", "c"], ["territorial", "b", "c"], by_hand_played())
@@ -391,8 +397,9 @@ def test_the_snake_is_the_snake_by_whatever_name(env: Any) -> None:
         (["greedy"], {}, "at least two players"),
         (["greedy", "genius"], {}, "genius"),
         (["greedy", mixture({"greedy": 1})], {}, "not one player"),
-        (["greedy", "random"], {"games": 0}, "games must be >= 1"),
-        (["greedy", "random"], {"games": 2.5}, "games must be >= 1 and a whole number, got 2.5"),
+        (["greedy", "random"], {"games": 0}, "games must be a whole number from 1 to 1,000,000, got 0"),
+        (["greedy", "random"], {"games": 2.5}, "games must be a whole number from 1 to 1,000,000, got 2.5"),
+        (["greedy", "random"], {"games": 10**9}, "games must be a whole number from 1 to 1,000,000, got 1000000000"),
         (["greedy", "random"], {"env_kwargs": {"num_snakes": 1}}, "at least two seats, got 1"),
         (["random", stay(2)], {"env": Staying, "env_kwargs": {"agents": 1}}, "at least two seats, got 1"),
         (["greedy", "random"], {"placement": "beauty"}, "placement must be"),
@@ -404,6 +411,14 @@ def test_the_snake_is_the_snake_by_whatever_name(env: Any) -> None:
 def test_what_does_not_fit_is_refused(players: list[Any], kwargs: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         tournament(players, **{"games": 1, **kwargs})
+
+
+def test_replays_that_cannot_be_kept_are_told_before_the_games(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError):
+        tournament(["greedy", "random"], games=1, replays=tmp_path / "file" / "replays")
+    tournament(["greedy", "random"], games=1, replays=tmp_path / "new" / "replays")
+    assert [path.name for path in (tmp_path / "new" / "replays").iterdir()] == ["game_01.jsonl"]
 
 
 def test_settings_reach_all_members_of_a_pool_but_bots(tmp_path: Path) -> None:
