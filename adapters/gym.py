@@ -112,7 +112,7 @@ class CurryEnv(gymnasium.Env[Any, Any]):
 
     `reset(seed=s)` fixes the game, who sits where, the line-up and its opponents. `step` returns the learner's real last
     observation when it is out, and the game is then over for the caller. Infos are the environment's; in the last step they
-    also have "agent", "opponents" and "placements", as `CurryVecEnv` describes them.
+    also have "agent", "opponents", "placements" and "is_success", as `CurryVecEnv` describes them.
 
     Args:
         venv: one game with one learner. It is closed with this environment.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,12 @@ def win_shares(ranks: NDArray[Any]) -> NDArray[np.float64]:
     first = ranks == 1
     shares: NDArray[np.float64] = first / first.sum(axis=-1, keepdims=True)
     return shares
+
+
+def win_share(placements: Mapping[str, int], agent: str) -> float:
+    """The share of the win that an agent has by the {agent: rank} of its game: 1 for first place, 1/m for each of m who tie."""
+    first = [other for other, rank in placements.items() if rank == 1]
+    return 1 / len(first) if agent in first else 0.0
 
 
 def pair_scores(own: Any, other: Any) -> Any:

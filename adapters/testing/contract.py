@@ -57,7 +57,8 @@ def curried_env_test(make_venv: MakeVenv, make_parallel_env: MakeParallelEnv, *,
     All agents play one fixed function of what they see; the raw environments are reset with the game seeds that the VecEnv
     reports, and must then show, pay and end the same. The points are those of the contract, and of the error messages:
 
-    - 1, `dones[e]` comes with the learner's own last step, with the exact "episode"; the VecEnv counts as a `Monitor`.
+    - 1, `dones[e]` comes with the learner's own last step, with the exact "episode", and "is_success" where the environment
+      says placements; the VecEnv counts as a `Monitor`.
     - 2, "terminal_observation" is the learner's real last one; 3, "TimeLimit.truncated" is truncated and not terminated.
     - 4, the step that ends a game returns the first observation of the next.
     - 5, `seed` fixes games, seating and opponents; games differ; "game_seed" reproduces one.
@@ -220,6 +221,8 @@ class _SideBySide:
         told, exact = (episode.get("r"), episode.get("l")), (game.total, game.length)
         right = told[1] == exact[1] and told[0] is not None and math.isclose(told[0], exact[0], rel_tol=1e-6, abs_tol=1e-6)
         _check(right, 1, f"{where}: the episode must have return and length {exact}, got {told}")
+        success = info.get("is_success")
+        _check(success == outcome.success, 1, f"{where}: is_success must be {outcome.success}, got {success}")
         _check("terminal_observation" in info, 2, f"{where}: terminal_observation is missing")
 
     def _check_last(self, env: int, last: Observations, real: Observations, following: Observations) -> None:

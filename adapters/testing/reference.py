@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from adapters.games.checked_env import AnyParallelEnv, mask_length
 from adapters.games.fixed_seats import FixedSeats
+from adapters.placements import win_share
 from snake_pz.players import Observations, map_arrays
 
 MakeParallelEnv = Callable[[], AnyParallelEnv]
@@ -114,6 +115,7 @@ class Outcome(NamedTuple):
     reward: np.float32
     terminated: bool
     truncated: bool
+    success: float | None  # what SB3 calls whether it won; None unless the environment says who is placed where
 
 
 class RawGame:
@@ -150,12 +152,21 @@ class RawGame:
         me = self.learner
         reward = np.float32(rewards[me])
         self.length, self.total = self.length + 1, self.total + float(reward)
-        outcome = self.outcome = Outcome(seen[me].observation, reward, bool(terminations[me]), bool(truncations[me]))
-        return outcome
+        self.outcome = Outcome(
+            seen[me].observation, reward, bool(terminations[me]), bool(truncations[me]), self._success(infos.get(me, {}))
+        )
+        return self.outcome
 
     def enemies(self) -> dict[Any, bytes]:
         """What the living see, but for the learner."""
         return {agent: one.key() for agent, one in self.seen.items() if agent != self.learner}
+
+    def _success(self, info: dict[str, Any]) -> float | None:
+        placements = info.get("placements")
+        if "is_success" not in info and isinstance(placements, dict) and self.learner in placements:
+            return win_share(placements, self.learner)
+        success: float | None = info.get("is_success")
+        return success
 
     def _unpack(self, observation: Any, info: dict[str, Any]) -> Seen:
         """Copies, for environments that reuse their buffers."""

@@ -14,7 +14,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from adapters.opponents.parse import parse_all
 from adapters.opponents.pool import Member, OpponentPool
-from adapters.placements import pair_scores, win_shares
+from adapters.placements import pair_scores, win_share
 from adapters.ratings import Ratings
 from adapters.vec_env.curry import CurryVecEnv
 from adapters.vec_env.learner_env import LearnerGameBatch
@@ -184,8 +184,7 @@ class SelfPlayCallback(BaseCallback):
 
     def _take(self, agent: str, opponents: Mapping[str, str], placements: Mapping[str, int]) -> None:
         """A learner's game is over for it."""
-        own = placements[agent]
-        won = dict(zip(placements, win_shares(np.array(list(placements.values()))).tolist(), strict=True))[agent]
+        own, won = placements[agent], win_share(placements, agent)
         self._won = self._won.plus(won)
         self._as_agent[agent] = self._as_agent[agent].plus(won)
         for other, name in opponents.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Literal
@@ -19,7 +19,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from adapters.games.game_batch import GameBatch, TimeStep
 from adapters.games.seating import env_seeds
 from adapters.opponents.protocol import Lineup, Opponent, Source
-from adapters.placements import ranks
+from adapters.placements import ranks, win_share
 from adapters.vec_env import stack_checks
 from adapters.vec_env.buffers import ActiveMask
 from snake_pz.players import Observations, map_arrays
@@ -37,7 +37,9 @@ class CurryVecEnv(VecEnv):
     `r`, length `l` in steps, seconds `t` since the VecEnv was made), as if the environment were inside a `Monitor`; and who
     sat where, "agent" (the learner's name in the game) and "opponents" ({agent: name of its opponent}); and "placements"
     {agent: rank}: what the environment says, or else by survival: agents still in the game share first place, before those
-    that left it in later turns, before those that left it in earlier ones. With one learner the next observation is then the
+    that left it in later turns, before those that left it in earlier ones. Where the environment says placements there also is
+    "is_success", unless it says that too: 1.0 if the learner won, that is, has first place, 1/m if m agents share it, else 0.0.
+    SB3's success rates are its mean, and so the share of games won. With one learner the next observation is then the
     first of a new game, whose reset info is `reset_infos[e]`, with "game_seed" in it.
 
     With several learners a game restarts when the last of them is done. Until then the steps of the others are padding: the
@@ -290,8 +292,11 @@ class CurryVecEnv(VecEnv):
             agents = self._agents[game]
             infos[env]["agent"] = agents[seat]
             infos[env]["opponents"] = dict(zip(agents[learners:], self.lineup.names(game), strict=True))
-            if "placements" not in infos[env]:
+            placements = infos[env].get("placements")
+            if placements is None:
                 infos[env]["placements"] = self._survival(game)
+            elif isinstance(placements, Mapping) and agents[seat] in placements:
+                infos[env].setdefault("is_success", win_share(placements, agents[seat]))
         return infos
 
     def _survival(self, game: int) -> dict[str, int]:

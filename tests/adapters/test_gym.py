@@ -59,7 +59,7 @@ def test_an_env_is_the_game_of_the_vec_env() -> None:
             over += 1
             assert np.array_equal(observation, infos[0]["terminal_observation"])
             assert truncated == infos[0]["TimeLimit.truncated"]
-            assert (info["placements"], info["agent"]) == (infos[0]["placements"], infos[0]["agent"])
+            assert all(info[name] == infos[0][name] for name in ("placements", "agent", "is_success"))
             assert env.action_masks().dtype == np.bool_
             with pytest.raises(RuntimeError, match=r"call reset\(\) before step\(\)"):
                 env.step(0)

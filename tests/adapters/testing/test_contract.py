@@ -122,6 +122,11 @@ class EpisodeBeforeTheEnd(Mutant):
         return observations, rewards, dones, infos
 
 
+class AlwaysSuccessful(InEveryInfo):
+    def change(self, info: dict[str, Any], following: Any) -> None:
+        info["is_success"] = 1.0
+
+
 class NotMonitored(Mutant):
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
         return [False] * self.num_envs
@@ -497,6 +502,7 @@ BREACHES = [
     (EpisodeReturnOff, 1, "the episode must have return and length"),
     (NoEpisode, 1, "got (None, None)"),
     (EpisodeBeforeTheEnd, 1, "report an episode, though none has ended"),
+    (AlwaysSuccessful, 1, "is_success must be None, got 1.0"),
     (NotMonitored, 1, "env_is_wrapped(Monitor) must say True"),
     (NoTerminalObservation, 2, "terminal_observation is missing"),
     (ZeroTerminalObservation, 2, "got zeros"),

@@ -676,6 +676,53 @@ def test_placements_are_those_of_an_environment_that_has_its_own() -> None:
     venv.reset()
     infos = [venv.step(np.zeros(1, int))[3][0] for _ in range(7)]
     assert infos[-1]["placements"] == "mine"
+    assert "is_success" not in infos[-1]
+
+
+# Success
+
+
+@pytest.mark.parametrize("backend", ["native", "supersuit"])
+def test_success_is_the_share_of_the_win_by_the_snake_s_placements(backend: Any) -> None:
+    rules = {"width": 5, "height": 5, "num_snakes": 2, "max_cycles": 8}
+    venv = make_sb3_env("random", env_kwargs=rules, backend=backend, num_games=16, seed=0)
+    venv.reset()
+    seen = set()
+    for _ in range(60):
+        dones, infos = venv.step(np.zeros(16, int))[2:]
+        for done, info in zip(dones, infos, strict=True):
+            assert done == ("is_success" in info)
+            if done:
+                ranks = list(info["placements"].values())
+                won = info["placements"][info["agent"]] == 1
+                assert info["is_success"] == (1 / ranks.count(1) if won else 0.0)
+                seen.add(info["is_success"])
+    assert seen == {0.0, 0.5, 1.0}
+
+
+class Placed(ScriptedEnv):
+    """The first two agents share first place; the environment may also say itself who was successful."""
+
+    says: bool | None = None
+
+    def step(self, actions: dict[str, Any]) -> Any:
+        *rest, infos = super().step(actions)
+        said = {"placements": dict(zip(self.possible_agents, (1, 1, 3, 4), strict=True))}
+        if self.says is not None:
+            said["is_success"] = self.says
+        return (*rest, {agent: {**info, **said} for agent, info in infos.items()})
+
+
+class Successful(Placed):
+    says = True
+
+
+@pytest.mark.parametrize(("env", "success"), [(Placed, [0.5, 0.0]), (Successful, [True, True]), (ScriptedEnv, [None, None])])
+def test_success_is_known_where_the_environment_says_it_or_placements(env: Any, success: Any) -> None:
+    venv = make_sb3_env(reply, env=env, learners=["agent_1", "agent_3"], num_games=1)
+    venv.reset()
+    infos = [venv.step(np.zeros(2, int))[3] for _ in range(7)][-1]
+    assert [info.get("is_success") for info in infos] == success
 
 
 # SB3 itself

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from sb3_contrib import QRDQN, MaskablePPO, RecurrentPPO
 from stable_baselines3 import A2C, DQN, PPO
 from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback, EvalCallback
 from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import (
     VecCheckNan,
     VecFrameStack,
@@ -188,6 +191,23 @@ def test_eval_callback_and_checkpoint_callback(tmp_path: Path) -> None:
     for saved in ("snake_32_steps.zip", "best_model.zip"):
         venv.set_opponent(tmp_path / saved, when="now")
         model.learn(32, reset_num_timesteps=False)
+
+
+def test_success_rate_is_the_share_of_games_won(tmp_path: Path) -> None:
+    rules = {"width": 7, "height": 7, "num_snakes": 2}
+    make = partial(make_sb3_env, "random", env_kwargs=rules, num_games=4)
+    evaluation = EvalCallback(make(seed=1), n_eval_episodes=40, eval_freq=16, log_path=str(tmp_path), verbose=0)
+    model = PPO("MlpPolicy", make(seed=0), n_steps=16, batch_size=64, n_epochs=1, device="cpu", seed=0)
+    model.set_logger(configure(str(tmp_path), ["csv"]))
+    model.learn(64, callback=evaluation)
+    model.logger.close()
+    with open(tmp_path / "progress.csv") as file:
+        logged = [row["eval/success_rate"] for row in csv.DictReader(file) if row["eval/success_rate"]]
+    (won,) = np.load(tmp_path / "evaluations.npz")["successes"]
+    assert [float(rate) for rate in logged] == [pytest.approx(won.mean())]
+    assert set(won) <= {0.0, 0.5, 1.0}
+    assert 0 < won.mean() < 1
+    assert len(model.ep_success_buffer) > 0  # of which SB3 logs rollout/success_rate
 
 
 # Algorithms
