@@ -25,6 +25,10 @@ class Range:
     optional: bool = False
 
 
+FPS = Range(0.1, 1000, whole=False)
+"""Turns per second at which a game may be shown or written."""
+
+
 def check_ranges(settings: Any, ranges: Mapping[str, Range]) -> None:
     """Check the attributes of `settings` that have a range.
 

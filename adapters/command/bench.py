@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -21,7 +19,11 @@ from adapters.sb3 import make_sb3_env
 from adapters.vec_env.sb3_internals import set_up_learning
 from snake_pz import Rules, SnakeEngine, make_bot, snake_v0
 from snake_pz.drawing.render import rgb_array
+from snake_pz.ranges import Range, check_number
 from snake_pz.rules import Battlesnake
+
+SECONDS = Range(0.01, 86_400, whole=False)
+"""How long one number may be measured."""
 
 ROUNDS = 5
 """Each row is measured this many times, all rows in turn; the median counts."""
@@ -38,6 +40,7 @@ def bench_engine(seconds: float = 3.0) -> Table:
     Returns:
         A table: game-steps per second and the target.
     """
+    check_number("seconds", seconds, SECONDS)
     modes = get_args(Battlesnake)
     presets = {
         "classic": Rules.classic(),
@@ -171,13 +174,14 @@ def bench_opponents(seconds: float = 3.0, games: Sequence[int] = (8, 16, 32, 64)
         For each board a table of milliseconds per step of all games, and their ratios to random enemies; then what memory the
         policies of the opponents take.
     """
+    check_number("seconds", seconds, SECONDS)
     import torch
 
     torch.set_num_threads(1)
     tables = []
     with TemporaryDirectory() as folder:
         for board, env_kwargs in BOARDS.items():
-            paths = _fresh_checkpoints(Path(folder) / board.replace(" ", "_"), env_kwargs, 8)
+            paths = fresh_checkpoints(Path(folder) / board.replace(" ", "_"), env_kwargs, 8)
             enemies: dict[str, Any] = {
                 "random": "random",
                 "one checkpoint": paths[0],
@@ -205,7 +209,8 @@ def bench_opponents(seconds: float = 3.0, games: Sequence[int] = (8, 16, 32, 64)
     return tables
 
 
-def _fresh_checkpoints(folder: Path, env_kwargs: dict[str, Any], number: int) -> list[str]:
+def fresh_checkpoints(folder: Path, env_kwargs: dict[str, Any], number: int) -> list[str]:
+    """So many checkpoints of untrained networks, written into the folder: their paths."""
     from stable_baselines3 import PPO
 
     from adapters.networks import policy_kwargs
@@ -294,11 +299,12 @@ def bench_learners(seconds: float = 10.0, num_games: int = 64) -> Table:
     Returns:
         A table: samples collected per second, samples learnt from per second of the whole loop, and their ratios.
     """
+    check_number("seconds", seconds, SECONDS)
     import torch
 
     torch.set_num_threads(1)
     with TemporaryDirectory() as folder:
-        paths = _fresh_checkpoints(Path(folder), TRAINED_ON, 3)
+        paths = fresh_checkpoints(Path(folder), TRAINED_ON, 3)
         one, every = "one learner, three checkpoints", "one policy in all four seats"
         loops = {one: _Loop(paths, 1, num_games), every: _Loop(None, "all", num_games)}
         speeds = measure(
@@ -369,48 +375,3 @@ class _Loop:
 
 TRAINED_ON = {"observation": "egocentric", "actions": "relative"}
 """What `snake-pz train` learns from."""
-
-
-# ---------------------------------------------------------------------------------------------------------------- soak
-
-
-def bench_soak(steps: int = 300_000, swap_every: int = 10_000, num_games: int = 64, say: Callable[[str], None] = print) -> bool:
-    """Step for long while the enemies are swapped again and again; whether memory and open files stay as they are.
-
-    Args:
-        steps: over all games together.
-        swap_every: steps between two swaps, each to a newly written checkpoint.
-        num_games: side by side.
-        say: takes a line for the user every ten swaps.
-
-    Returns:
-        Whether the resident memory grew by less than 3 % after the first third, and no file handle was left open.
-    """
-    import torch
-
-    torch.set_num_threads(1)
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "enemy.zip"
-        source = _fresh_checkpoints(Path(folder), {}, 2)
-        env = make_sb3_env("random", num_games=num_games, seed=0)
-        env.reset()
-        rng = np.random.default_rng(0)
-        readings: list[tuple[int, float, int]] = []
-        for done in range(0, steps, num_games):
-            if done // swap_every != (done - num_games) // swap_every:
-                shutil.copyfile(source[done // swap_every % 2], path)
-                env.set_opponent(str(path))
-                readings.append((done, _resident_megabytes(), len(os.listdir("/proc/self/fd"))))
-                if len(readings) % 10 == 1:
-                    say(f"{done:>9,} steps: {readings[-1][1]:.0f} MB, {readings[-1][2]} open files")
-            env.step(rng.integers(0, 4, num_games))
-        env.close()
-    warm = readings[len(readings) // 3 :]
-    growth = warm[-1][1] / warm[0][1] - 1
-    handles = warm[-1][2] - warm[0][2]
-    say(f"after warm-up: memory {growth:+.1%} (at most 3 %), open files {handles:+d}")
-    return growth < 0.03 and handles <= 0
-
-
-def _resident_megabytes() -> float:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6

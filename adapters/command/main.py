@@ -6,19 +6,16 @@ import dataclasses
 import itertools
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from adapters.command.terminal import command
 from adapters.training.recipe import Recipe, parse_opponent
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-app = typer.Typer(help="Multi-snake for PettingZoo, self-play for Stable-Baselines3.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 bench_app = typer.Typer(help="Measure this machine.", no_args_is_help=True)
 app.add_typer(bench_app, name="bench")
 WHO = "a bot (random, greedy, survivor, territorial), champion (trained on the classic 11x11 board), a checkpoint"
@@ -34,6 +31,23 @@ def _default(setting: str, text: str) -> str:
     if isinstance(default, dict):
         default = " ".join(f"{name}={share:g}" for name, share in default.items())
     return f"{text} Default: {default:,}." if isinstance(default, int) else f"{text} Default: {default}."
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from snake_pz import __version__
+
+        typer.echo(f"snake-pz {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Multi-snake for PettingZoo, self-play for Stable-Baselines3."""
 
 
 @app.command()
@@ -84,10 +98,6 @@ def train(
     device: Annotated[str | None, typer.Option(help=_default("device", "auto, cpu, cuda, ..."))] = None,
 ) -> None:
     """Train by self-play with PPO; keeps snapshots, win rates, ratings, a game to look at and a report of it all."""
-    import torch
-
-    from adapters.training import run as training
-
     given: dict[str, Any] = {
         "total_timesteps": total_timesteps,
         "minutes": minutes,
@@ -104,8 +114,12 @@ def train(
         "device": device,
     }
     changes = {name: value for name, value in given.items() if value is not None}
-    torch.set_num_threads(1)  # networks this small are slower on more
-    with _clear_errors():
+    with command() as terminal:
+        import torch
+
+        from adapters.training import run as training
+
+        torch.set_num_threads(1)  # networks this small are slower on more
         if opponent:
             changes["opponent"] = parse_opponent(opponent)
         if resume is not None:
@@ -115,7 +129,7 @@ def train(
                 raise ValueError(
                     f"a resumed run keeps its settings; only --total-timesteps and --minutes go with --resume, got {refused}"
                 )
-            training.resume(resume, total_timesteps=total_timesteps, minutes=minutes, say=_say)
+            training.resume(resume, total_timesteps=total_timesteps, minutes=minutes, say=terminal.say)
             return
         if config is not None and quick:
             raise ValueError("--config and --quick are two recipes: give one")
@@ -131,23 +145,11 @@ def train(
             )
         while True:
             try:
-                training.train(out or _next_free(Path("runs/snake")), recipe, _say)
+                training.train(out or _next_free(Path("runs/snake")), recipe, terminal.say)
                 return
             except training.FolderTakenError:
                 if out is not None:  # else another process was quicker, and the next one is tried
                     raise
-
-
-def _console(stderr: bool = False) -> Console:
-    """Where tables and messages go."""
-    from rich.console import Console  # a tenth of a second, which `--help` can do without
-
-    return Console(highlight=False, stderr=stderr)
-
-
-def _say(line: str) -> None:
-    """Print it as it is: a path may have brackets in it."""
-    _console().print(line, markup=False, soft_wrap=True)
 
 
 def _next_free(path: Path) -> Path:
@@ -172,17 +174,17 @@ def play(
     record: Annotated[Path | None, typer.Option(help="Keep the game here as a replay, later ones beside it.")] = None,
 ) -> None:
     """Play against bots and checkpoints, or against each other."""
-    from adapters.command.human_seats import seat_humans
-    from snake_pz.play.local_match import LocalMatch
-    from snake_pz.play.session import Session
-    from snake_pz.presets import preset
+    with command() as terminal:
+        from adapters.command.human_seats import seat_humans
+        from snake_pz.play.local_match import LocalMatch
+        from snake_pz.play.session import Session
+        from snake_pz.presets import preset
 
-    with _clear_errors():
         chosen = preset(rules, width=width, height=height, num_snakes=num_snakes)
         session = Session(LocalMatch(chosen, seat_humans(chosen, humans, opponent)), fps=fps, seed=seed, record=record)
-    session.run()
-    for path in session.recordings:
-        _say(f"recorded {path}")
+        session.run()
+        for path in session.recordings:
+            terminal.say(f"recorded {path}")
 
 
 @app.command()
@@ -205,19 +207,18 @@ def watch(
     window: Annotated[bool, typer.Option("--window", help="Open the window although something is written.")] = False,
 ) -> None:
     """Watch a replay, or a game among players: `watch game.jsonl`, `watch --players greedy greedy survivor model.zip`."""
-    from snake_pz.drawing.render import NoDisplayError
-    from snake_pz.play.watch import watch as open_window
-    from snake_pz.replay import Replay, export
+    with command() as terminal:
+        from snake_pz.drawing.render import NoDisplayError
+        from snake_pz.play.watch import watch as open_window
+        from snake_pz.ranges import FPS, check_number
+        from snake_pz.replay import Replay, export
 
-    with _clear_errors():
-        if fps <= 0:
-            raise ValueError(f"fps must be above 0, got {fps}")
+        check_number("fps", fps, FPS)
+        if gif:
+            check_number("fps of a GIF", fps, export.GIF_FPS)
         if mp4:
             export.check_mp4()
-        from snake_pz.files import check_writable
-
-        for target in filter(None, (record, html, gif, mp4)):
-            check_writable(target)
+        _check_writable(record, html, gif, mp4)
         if players:
             from adapters.evaluation.evaluate import record_game
             from snake_pz.presets import preset
@@ -228,27 +229,41 @@ def watch(
             replay = Replay.load(what[0])
         else:
             raise ValueError(f"watch shows one replay, got {len(what)}; for a game among players say --players")
-        writers: list[tuple[Path | None, Callable[[Path], None]]] = [
+        written = _write_all(
             (record, replay.save),
             (html, lambda path: export.write_html(replay, path)),
             (gif, lambda path: export.write_gif(replay, path, fps)),
             (mp4, lambda path: export.write_mp4(replay, path, fps)),
-        ]
+        )
+        for path in written:
+            terminal.say(f"wrote {path}, {path.stat().st_size / 1000:,.1f} kB")
         if ansi:
-            terminal = sys.stdout.isatty()
+            drawn_over = sys.stdout.isatty()  # a file or pipe gets one turn after the other
             for turn, text in enumerate(export.texts(replay)):
-                # a terminal is drawn over; a file or pipe gets one after the other
-                typer.echo(f"\x1b[H\x1b[J{text}" if terminal else text if turn == 0 else f"\n{text}")
-                time.sleep(1 / fps if terminal else 0)
-        for path, write in writers:
-            if path is not None:
-                write(path)
-                _say(f"wrote {path}, {path.stat().st_size / 1000:,.1f} kB")
-        if window or not (ansi or any(path for path, _ in writers)):
+                terminal.write(f"\x1b[H\x1b[J{text}\n" if drawn_over else f"{text}\n" if turn == 0 else f"\n{text}\n")
+                time.sleep(1 / fps if drawn_over else 0)
+        if window or not (ansi or record or html or gif or mp4):
             try:
                 open_window(replay, fps)
             except NoDisplayError as error:
                 raise OSError("there is no display to open a window on: say --html FILE, --gif FILE or --ansi") from error
+
+
+def _check_writable(*targets: Path | None) -> None:
+    """Find out before long work that its results can be written."""
+    from snake_pz.files import check_writable
+
+    for target in targets:
+        if target is not None:
+            check_writable(target)
+
+
+def _write_all(*writers: tuple[Path | None, Callable[[Path], None]]) -> Sequence[Path]:
+    """Write to the paths that are given; which files there are then, for a pipe or device is none."""
+    for path, write in writers:
+        if path is not None:
+            write(path)
+    return [path for path, _ in writers if path is not None and path.is_file()]
 
 
 @app.command()
@@ -269,16 +284,13 @@ def tournament(
     replays: Annotated[Path | None, typer.Option(help="A folder for replays of the first 10 games.")] = None,
 ) -> None:
     """Rate players by many games among them: `tournament survivor greedy random model.zip --games 2000`."""
-    from adapters.evaluation.tournament import tournament as play_tournament
-    from snake_pz.presets import preset
+    with command() as terminal:
+        from adapters.evaluation.tournament import tournament as play_tournament
+        from snake_pz.presets import preset
 
-    with _clear_errors():
         printed = json == Path("-")
         document = None if printed else json
-        from snake_pz.files import check_writable
-
-        for target in filter(None, (document, csv, plot)):
-            check_writable(target)
+        _check_writable(document, csv, plot)
         standings = play_tournament(
             players,
             games=games,
@@ -289,16 +301,17 @@ def tournament(
             progress=True,
             replays=replays,
         )
-        if printed:
-            typer.echo(standings.json(), nl=False)
-        else:
-            _console().print(standings.table())
-        writers = ((document, standings.write_json), (csv, standings.write_csv), (plot, standings.plot))
-        for path, write in writers:
-            if path is not None:
-                write(path)
-                if not printed:
-                    _say(f"wrote {path}")
+        written: Sequence[Path] = ()
+        try:
+            written = _write_all((document, standings.write_json), (csv, standings.write_csv), (plot, standings.plot))
+        finally:  # if a file cannot be written now, they are seen here at least
+            if printed:
+                terminal.write(standings.json())
+            else:
+                terminal.show(standings.table())
+        if not printed:
+            for path in written:
+                terminal.say(f"wrote {path}")
 
 
 @bench_app.command()
@@ -306,9 +319,10 @@ def engine(
     seconds: Annotated[float, typer.Option(help="How long to measure each row.")] = 3.0,
 ) -> None:
     """Steps per second of the engine, the PettingZoo API and both backends, side by side in one run."""
-    from adapters.command.bench import bench_engine
+    with command() as terminal:
+        from adapters.command.bench import bench_engine
 
-    _console().print(bench_engine(seconds))
+        terminal.show(bench_engine(seconds))
 
 
 @bench_app.command()
@@ -316,10 +330,11 @@ def opponents(
     seconds: Annotated[float, typer.Option(help="How long to measure each number.")] = 3.0,
 ) -> None:
     """What opponents cost a rollout: random, checkpoints, a mixture, and one predict per enemy for comparison."""
-    from adapters.command.bench import bench_opponents
+    with command() as terminal:
+        from adapters.command.bench import bench_opponents
 
-    for table in bench_opponents(seconds):
-        _console().print(table)
+        for table in bench_opponents(seconds):
+            terminal.show(table)
 
 
 @bench_app.command()
@@ -327,9 +342,10 @@ def learners(
     seconds: Annotated[float, typer.Option(help="How long to measure each number.")] = 10.0,
 ) -> None:
     """Samples to learn from per second: one policy in all four seats against one learner with three checkpoints."""
-    from adapters.command.bench import bench_learners
+    with command() as terminal:
+        from adapters.command.bench import bench_learners
 
-    _console().print(bench_learners(seconds))
+        terminal.show(bench_learners(seconds))
 
 
 @bench_app.command()
@@ -338,21 +354,8 @@ def soak(
     swap_every: Annotated[int, typer.Option(help="Steps between two swaps of the enemies.")] = 10_000,
 ) -> None:
     """Step for long while enemies are swapped; fails if memory grows by 3 % or a file stays open."""
-    from adapters.command.bench import bench_soak
+    with command() as terminal:
+        from adapters.command.soak import soak as step_for_long
 
-    if not bench_soak(steps, swap_every, say=_say):
-        raise typer.Exit(1)
-
-
-@contextmanager
-def _clear_errors() -> Iterator[None]:
-    """What a user can mend is one sentence, not a traceback."""
-    try:
-        yield
-    except (ValueError, OSError, RuntimeError) as error:
-        from adapters.opponents.pool import PoolInUseError
-
-        if isinstance(error, RuntimeError) and not isinstance(error, PoolInUseError):
-            raise
-        _console(stderr=True).print(f"snake-pz: {error}", style="red", markup=False, soft_wrap=True)
-        raise typer.Exit(2) from error
+        if not step_for_long(steps, swap_every, say=terminal.say):
+            raise typer.Exit(1)

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from snake_pz.drawing import render, sprites
+from snake_pz.ranges import FPS, check_number
 from snake_pz.replay import Replay
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def watch(replay: Replay, fps: float = 8) -> None:
 
     Args:
         replay: the replay.
-        fps: initial turns per second, above 0.
+        fps: initial turns per second, 0.1 to 1000.
 
     Raises:
         NoDisplayError: there is no display to open a window on.
@@ -40,7 +41,7 @@ class Viewer:
 
     Args:
         replay: the replay.
-        fps: initial turns per second, above 0.
+        fps: initial turns per second, 0.1 to 1000.
 
     Attributes:
         position: position in turns; at a fraction the snakes are drawn between two turns.
@@ -53,8 +54,7 @@ class Viewer:
     """
 
     def __init__(self, replay: Replay, fps: float = 8) -> None:
-        if fps <= 0:
-            raise ValueError(f"fps must be above 0, got {fps}")
+        check_number("fps", fps, FPS)
         self.replay = replay
         self.fps = fps
         self.position = 0.0

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from snake_pz.drawing import picture, render
 from snake_pz.files import replacing, write_text
+from snake_pz.ranges import FPS, Range, check_number
 from snake_pz.replay import Replay
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ GIF_CELL = 32
 
 GIF_COLOURS = 127
 """Colours of a GIF. One more index marks unchanged pixels, which makes 7 bits."""
+
+GIF_FPS = Range(0.1, 50, whole=False)
+"""Turns per second of a GIF; 50 is the limit of viewers."""
 
 LINGER = 2.0
 """Seconds for which the last picture of a GIF or film is shown."""
@@ -52,13 +56,12 @@ def write_gif(replay: Replay, path: str | Path, fps: float = 8) -> None:
     Args:
         replay: the replay.
         path: path of the file.
-        fps: turns per second, above 0 and at most 50, the limit of viewers.
+        fps: turns per second, 0.1 to 50.
 
     Raises:
         ValueError: `fps` out of range.
     """
-    if not 0 < fps <= 50:
-        raise ValueError(f"fps of a GIF must be above 0 and at most 50, got {fps}")
+    check_number("fps of a GIF", fps, GIF_FPS)
     from PIL import Image
 
     cell = min(picture.default_cell(replay.rules), GIF_CELL)
@@ -113,14 +116,13 @@ def write_mp4(replay: Replay, path: str | Path, fps: float = 8) -> None:
     Args:
         replay: the replay.
         path: path of the file.
-        fps: turns per second, above 0.
+        fps: turns per second, 0.1 to 1000.
 
     Raises:
         OSError: imageio-ffmpeg is not installed, or finds no ffmpeg.
         ValueError: `fps` out of range.
     """
-    if fps <= 0:
-        raise ValueError(f"fps must be above 0, got {fps}")
+    check_number("fps", fps, FPS)
     ffmpeg = check_mp4()
     with replacing(Path(path)) as temporary:
         film = None

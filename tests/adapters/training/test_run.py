@@ -20,7 +20,6 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from typer.testing import CliRunner
 
-from adapters.command.bench import bench_opponents, bench_soak
 from adapters.command.main import app
 from adapters.opponents.parse import parse
 from adapters.opponents.pool import OpponentPool
@@ -28,7 +27,6 @@ from adapters.training import run as training
 from adapters.training.recipe import Recipe, parse_opponent
 from adapters.training.report import write_report
 from adapters.training.run import FolderTakenError, resume, save_model, train
-from adapters.vec_env.curry import CurryVecEnv
 from snake_pz.replay import Replay
 
 TINY = Recipe(
@@ -523,37 +521,3 @@ def test_the_command_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         done = CliRunner().invoke(app, ["train", *arguments])
         assert done.exit_code == 0, done.output
         assert (tmp_path / "runs" / folder / "model.zip").is_file()
-
-
-def test_bench_opponents_prints_every_row() -> None:
-    tables = bench_opponents(0.01, games=(2, 4))
-    text = " ".join("".join(str(cell) for column in table.columns for cell in column.cells) for table in tables)
-    for row in ("random", "one checkpoint", "three checkpoints", "mixture of eight", "one predict per enemy and game"):
-        assert row in text
-    sizes = [float(cell) for cell in tables[-1].columns[1].cells]  # type: ignore[arg-type]
-    assert sizes[0] > 1
-    assert sizes[1] == pytest.approx(sizes[0], rel=0.05)
-
-
-def test_bench_soak_counts_what_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert bench_soak(steps=800, swap_every=100, num_games=8, say=lambda line: None)
-    leaks: list[int] = []
-    set_opponent = CurryVecEnv.set_opponent
-
-    def leak(self: CurryVecEnv, spec: Any, when: Any = "restart") -> None:
-        leaks.append(os.open(os.devnull, os.O_RDONLY))
-        set_opponent(self, spec, when)
-
-    monkeypatch.setattr(CurryVecEnv, "set_opponent", leak)
-    try:
-        assert not bench_soak(steps=800, swap_every=100, num_games=8, say=lambda line: None)
-    finally:
-        for handle in leaks:
-            os.close(handle)
-
-
-def test_bench_engine_prints_every_row() -> None:
-    done = CliRunner().invoke(app, ["bench", "engine", "--seconds", "0.1"])
-    assert done.exit_code == 0, done.output
-    for row in ("engine, 1,024 games, classic", "hungry_geese", "PettingZoo API", "rgb_array pictures", "native / supersuit"):
-        assert row in done.output
