@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -143,19 +142,13 @@ def train(
                 f"--opponent has no seat where all {recipe.game_rules().num_snakes} snakes learn: take fewer --learners "
                 "or more --num-snakes"
             )
-        while True:
+        for folder in training.free_folders(Path("runs/snake")) if out is None else [out]:
             try:
-                training.train(out or _next_free(Path("runs/snake")), recipe, terminal.say)
+                training.train(folder, recipe, terminal.say)
                 return
             except training.FolderTakenError:
                 if out is not None:  # else another process was quicker, and the next one is tried
                     raise
-
-
-def _next_free(path: Path) -> Path:
-    """The path, or the first of path-2, path-3, ... that is not there."""
-    numbered = (path if number == 1 else path.with_name(f"{path.name}-{number}") for number in itertools.count(1))
-    return next(free for free in numbered if not free.exists())
 
 
 @app.command()

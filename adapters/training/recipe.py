@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 Shares = Mapping[str, float]
 
+MOST_STEPS = 10**12
+"""Steps that no run reaches; more are a mistake."""
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -94,23 +97,23 @@ class Recipe:
         check_ranges(
             self,
             {
-                "total_timesteps": Range(1),
-                "minutes": Range(1e-9, whole=False, optional=True),
-                "num_games": Range(1),
+                "total_timesteps": Range(1, MOST_STEPS),
+                "minutes": Range(1e-9, 1e7, whole=False, optional=True),
+                "num_games": Range(1, 65_536),
                 "width": Range(1, optional=True),  # what the rules allow, they say themselves
                 "height": Range(1, optional=True),
                 "num_snakes": Range(1, optional=True),
-                "teacher_steps": Range(0),
-                "n_steps": Range(2),
-                "batch_size": Range(2),
-                "n_epochs": Range(1),
+                "teacher_steps": Range(0, MOST_STEPS),
+                "n_steps": Range(2, 65_536),
+                "batch_size": Range(2, 2**24),
+                "n_epochs": Range(1, 10_000),
                 "learning_rate": Range(1e-12, 1, whole=False),
                 "gamma": Range(0, 1, whole=False),
                 "gae_lambda": Range(0, 1, whole=False),
-                "ent_coef": Range(0, whole=False),
-                "snapshot_every": Range(1),
-                "measure_every": Range(1),
-                "measure_games": Range(1),
+                "ent_coef": Range(0, 1000, whole=False),
+                "snapshot_every": Range(1, MOST_STEPS),
+                "measure_every": Range(1, MOST_STEPS),
+                "measure_games": Range(1, 100_000),
                 "seed": Range(0, 2**32 - 1, optional=True),
             },
         )
@@ -206,7 +209,8 @@ _FORMER_NAMES = {
 
 def _check_shares(name: str, shares: Any, low: float) -> None:
     if not isinstance(shares, Mapping) or not all(
-        isinstance(key, str) and isinstance(share, (int, float)) and low <= share < math.inf for key, share in shares.items()
+        isinstance(key, str) and isinstance(share, (int, float)) and math.isfinite(share) and share >= low
+        for key, share in shares.items()
     ):
         raise ValueError(f"{name} must have a number for each name, got {shares!r}")
 

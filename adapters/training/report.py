@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from markupsafe import Markup
 from adapters.opponents.pool import OpponentPool
 from adapters.ratings import Ratings
 from adapters.training.recipe import Recipe
+from adapters.training.records import read_measured, read_progress
 from snake_pz.escaping import printable
 from snake_pz.files import write_text
 from snake_pz.replay import Replay
@@ -31,11 +31,13 @@ def write_report(run: Path) -> Path:
 
     Raises:
         FileNotFoundError: the folder has no config.json.
+        ValueError: that, the pool's manifest or eval.json is damaged.
     """
     recipe = Recipe.load(run / "config.json")
     pool = OpponentPool(run / "pool")
-    progress = _progress(run / "progress.csv")
-    measured = json.loads((run / "eval.json").read_text())["measured"] if (run / "eval.json").exists() else []
+    rows = read_progress(run / "progress.csv")
+    progress = [{name: float(value) for name, value in row.items() if value} for row in rows]
+    measured = read_measured(run / "eval.json")
     chance = 1 / recipe.game_rules().num_snakes
     game, game_error = _game(run / "game.jsonl")
     page = render(
@@ -64,14 +66,6 @@ def _game(path: Path) -> tuple[Markup | None, str | None]:
         return Markup(Replay.load(path)._repr_html_()), None
     except ValueError as error:
         return None, str(error)
-
-
-def _progress(path: Path) -> list[dict[str, float]]:
-    """The rows of a progress.csv, without what is empty."""
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return [{name: float(value) for name, value in row.items() if value} for row in csv.DictReader(file)]
 
 
 def _measured(measured: Sequence[dict[str, Any]], chance: float) -> dict[str, Any] | None:

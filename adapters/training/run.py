@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import itertools
-import json
-import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from stable_baselines3 import PPO
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.logger import CSVOutputFormat, Logger, TensorBoardOutputFormat
 from stable_baselines3.common.utils import LinearSchedule
-from tqdm import tqdm
 
 from adapters.evaluation.evaluate import play_games, record_game
 from adapters.networks import policy_kwargs, snake_policy_kwargs
@@ -30,17 +23,16 @@ from adapters.opponents.parse import mixture
 from adapters.opponents.pool import OpponentPool
 from adapters.sb3 import make_sb3_env
 from adapters.training.imitation import Imitation, imitate
+from adapters.training.progress import Clock, Progress, beside_bars, progress_bar
 from adapters.training.recipe import Recipe
+from adapters.training.records import BASELINE_BOTS, LogRows, open_logger, read_measured, write_measured
 from adapters.training.report import write_report
 from adapters.training.selfplay import SelfPlayCallback
 from adapters.vec_env.buffers import ActiveRolloutBuffer
 from adapters.vec_env.curry import CurryVecEnv
 from snake_pz import make_bot
-from snake_pz.files import replacing
+from snake_pz.files import LOCK, locked, replacing
 from snake_pz.replay.export import write_gif, write_html
-
-BASELINE_BOTS = ("random", "greedy", "survivor")
-"""The bots, a whole board of a kind, that a run is measured against."""
 
 
 class FolderTakenError(FileExistsError):
@@ -70,18 +62,19 @@ def train(out: Path, recipe: Recipe, say: Callable[[str], None] = print) -> dict
         What `eval.json` has.
 
     Raises:
-        FolderTakenError: there is a run in the folder already, or another process has just begun one.
+        FolderTakenError: there is a run in the folder already, or it is a file.
         ValueError: the recipe's opponent cannot be resolved.
         FileNotFoundError: it is a checkpoint that is not there.
     """
     _check_free(out)
+    say = beside_bars(say)
     recipe = recipe.seeded()
     lessons = f"imitating {recipe.teacher} for {recipe.teacher_steps:,} steps, then " if recipe.teacher_steps else ""
     limit = f", {recipe.minutes:g} minutes at most" if recipe.minutes else ""
     say(f"{out}: {lessons}PPO for {recipe.total_timesteps:,} steps{limit}")
     model, env, pool = _prepare(out, recipe)  # before anything is written, so that bad input leaves nothing behind
-    with closing(env):
-        _claim(out)
+    with closing(env), _claimed(out):
+        _check_free(out)
         recipe.save(out / "config.json")
         return _run(out, recipe, model, env, pool, say)
 
@@ -104,41 +97,66 @@ def resume(
 
     Raises:
         ValueError: there is no run in the folder, or a file of it is damaged or lost.
+        FolderTakenError: another process goes on with it now.
     """
-    config = out / "config.json"
-    if not config.exists():
-        raise ValueError(f"{out} holds no run to resume: expected a config.json that `snake-pz train` wrote")
-    recipe = Recipe.load(config)
-    recipe = dataclasses.replace(
-        recipe, total_timesteps=recipe.total_timesteps if total_timesteps is None else total_timesteps, minutes=minutes
-    )
-    model, env, pool = _prepare(out, recipe)
-    with closing(env):
-        pool.save()  # refuses to where snapshots have lost their manifest, before anything else is written
-        recipe.save(config)
-        done = model.num_timesteps
-        limit = f", {minutes:g} minutes at most" if minutes else ", however long it takes; --minutes sets a limit"
-        more = f"going on after {done:,} steps, to {recipe.total_timesteps:,}{limit}"
-        say(more if done < recipe.total_timesteps else f"all {done:,} steps are done; --total-timesteps gives it more")
-        return _run(out, recipe, model, env, pool, say)
+    say = beside_bars(say)
+    if not _has_recipe(out):
+        raise ValueError(f"{out} holds no run to resume: expected a config.json that `snake-pz train` wrote; --out begins one")
+    with _claimed(out):
+        recipe = Recipe.load(out / "config.json")
+        recipe = dataclasses.replace(
+            recipe, total_timesteps=recipe.total_timesteps if total_timesteps is None else total_timesteps, minutes=minutes
+        )
+        model, env, pool = _prepare(out, recipe)
+        with closing(env):
+            pool.save()  # refuses to where snapshots have lost their manifest, before anything else is written
+            recipe.save(out / "config.json")
+            done = model.num_timesteps
+            limit = f", {minutes:g} minutes at most" if minutes else ", however long it takes; --minutes sets a limit"
+            more = f"going on after {done:,} steps, to {recipe.total_timesteps:,}{limit}"
+            say(more if done < recipe.total_timesteps else f"all {done:,} steps are done; --total-timesteps gives it more")
+            return _run(out, recipe, model, env, pool, say)
+
+
+def free_folders(wanted: Path) -> Iterator[Path]:
+    """The folder and then those called wanted-2, wanted-3, ... that are not there, or in which a run was killed as it began."""
+    for number in itertools.count(1):
+        folder = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
+        if not folder.exists() or (folder.is_dir() and not _has_recipe(folder) and _holds_nothing(folder)):
+            yield folder
+
+
+def _holds_nothing(folder: Path) -> bool:
+    return {path.name for path in folder.iterdir()} <= {"config.json", LOCK}
+
+
+def _has_recipe(out: Path) -> bool:
+    """Whether a run has begun here. Version 0.1.0 made an empty config.json first, which is all that some kills have left."""
+    path = out / "config.json"
+    return path.exists() and (not path.is_file() or path.stat().st_size > 0)
 
 
 def _check_free(out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise FolderTakenError(f"expected a folder to keep the run in, got the file {out}")
-    if found := [name for name in ("config.json", "pool", "model.zip", "eval.json", "progress.csv") if (out / name).exists()]:
+    found = ["config.json"] * _has_recipe(out)
+    found += [name for name in ("pool", "model.zip", "eval.json", "progress.csv") if (out / name).exists()]
+    if found:
         raise FolderTakenError(
             f"{out} holds a run already ({', '.join(found)}): go on with it by --resume {out}, or give another folder"
         )
 
 
-def _claim(out: Path) -> None:
-    """Make the folder this run's, which of several processes only one can."""
+@contextmanager
+def _claimed(out: Path) -> Iterator[None]:
+    """Have the folder for this process, which of several only one can. However it ends, others can have it then."""
     out.mkdir(parents=True, exist_ok=True)
-    try:
-        (out / "config.json").touch(exist_ok=False)
-    except FileExistsError:
-        raise FolderTakenError(f"another run has just begun in {out}: give another folder") from None
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(out))
+        except BlockingIOError:
+            raise FolderTakenError(f"a run goes on in {out} now: wait until it has ended, or give another folder") from None
+        yield
 
 
 def _prepare(out: Path, recipe: Recipe) -> tuple[PPO, CurryVecEnv, OpponentPool]:
@@ -189,13 +207,13 @@ def _run(
     out: Path, recipe: Recipe, model: PPO, env: CurryVecEnv, pool: OpponentPool, say: Callable[[str], None]
 ) -> dict[str, Any]:
     began_at = None if pool.latest is None else model.num_timesteps
-    measured = [] if began_at is None else _measured(out, up_to=began_at)
+    kept = [] if began_at is None else read_measured(out / "eval.json")
+    measured = [entry for entry in kept if entry["steps"] <= model.num_timesteps]
 
     def measure(steps: int) -> None:
         if not measured or steps > measured[-1]["steps"]:
             measured.append({"steps": steps, **measure_against_bots(model, recipe)})
-            with replacing(out / "eval.json") as temporary:
-                temporary.write_text(json.dumps({"measured": measured}, indent=2))
+            write_measured(out / "eval.json", measured)
             rates = ", ".join(f"{measured[-1][bot]:.2f} against {bot}" for bot in BASELINE_BOTS)
             when = f"{steps:,} steps" if steps or not recipe.teacher_steps else f"after imitating {recipe.teacher}"
             say(f"{when}: wins {rates} (chance is {1 / recipe.game_rules().num_snakes:.2f})")
@@ -225,14 +243,14 @@ def _run(
     if model.num_timesteps < recipe.total_timesteps and not interrupted:
         if pool.latest is not None:  # it may have been killed before it was measured
             after_snapshot(pool.latest)
-        model.set_logger(_logger(out, up_to=model.num_timesteps))
-        with _bar(recipe.total_timesteps, initial=model.num_timesteps) as bar:
+        model.set_logger(open_logger(out, up_to=model.num_timesteps))
+        with progress_bar(recipe.total_timesteps, initial=model.num_timesteps) as bar:
             try:
                 model.learn(
                     recipe.total_timesteps - model.num_timesteps,
-                    callback=[self_play, clock, Progress(bar)],
+                    callback=[LogRows(), self_play, clock, Progress(bar)],
                     reset_num_timesteps=False,
-                    log_interval=1,
+                    log_interval=None,  # type: ignore[arg-type]  # never, see LogRows
                 )
             except KeyboardInterrupt:
                 interrupted = True
@@ -262,7 +280,7 @@ def _teach(model: PPO, recipe: Recipe, say: Callable[[str], None]) -> None:
     teacher = make_bot(recipe.teacher, recipe.env_kwargs()["rules"])
     teacher.seed(recipe.seed or 0)
     started = time.perf_counter()
-    with _bar(recipe.teacher_steps, desc=f"imitating {recipe.teacher}") as bar:
+    with progress_bar(recipe.teacher_steps, desc=f"imitating {recipe.teacher}") as bar:
 
         def go_on(so_far: Imitation) -> bool:
             bar.update(so_far.steps - bar.n)
@@ -270,12 +288,6 @@ def _teach(model: PPO, recipe: Recipe, say: Callable[[str], None]) -> None:
 
         result = imitate(model, teacher, recipe.teacher_steps, batch_size=max(recipe.batch_size // 2, 1), each=go_on)
     say(f"does what {recipe.teacher} would do in {result.agreement:.0%} of {result.steps:,} steps that it played")
-
-
-def _bar(steps: int, **more: Any) -> tqdm:
-    """A bar on a terminal; nothing in a log file."""
-    bar: tqdm = tqdm(total=steps, unit=" steps", unit_scale=True, mininterval=1.0, disable=None, **more)
-    return bar
 
 
 def _opponent(recipe: Recipe, own: Any) -> Any:
@@ -298,105 +310,6 @@ def measure_against_bots(model: BaseAlgorithm, recipe: Recipe) -> dict[str, floa
         )
         rates[bot] = round(float(results.win_rates[0]), 4)
     return rates
-
-
-def _measured(out: Path, up_to: int) -> list[dict[str, Any]]:
-    """What was measured of this run until so many steps."""
-    path = out / "eval.json"
-    if not path.exists():
-        return []
-    try:
-        entries = json.loads(path.read_text())["measured"]
-        return [{name: entry[name] for name in ("steps", *BASELINE_BOTS)} for entry in entries if entry["steps"] <= up_to]
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} is damaged ({error!r}): remove it, and go on without what was measured before") from error
-
-
-def _logger(out: Path, up_to: int) -> Logger:
-    """Logs to progress.csv, whose rows until so many steps are kept, and to TensorBoard."""
-    path, temporary = out / "progress.csv", out / ".progress.csv"
-    rows = []
-    if path.exists():
-        with path.open(newline="", encoding="utf-8", errors="replace") as file:
-            rows = [row for row in csv.DictReader(line.replace("\0", "") for line in file) if _is_row(row, up_to)]
-    table = CSVOutputFormat(os.fspath(temporary))
-    for row in rows:
-        table.write(row, {})
-    os.replace(temporary, path)
-    return Logger(folder=os.fspath(out), output_formats=[table, TensorBoardOutputFormat(os.fspath(out / "tensorboard"))])
-
-
-def _is_row(row: dict[Any, Any], up_to: int) -> bool:
-    """Whether a line of progress.csv is whole, which the last of a crashed run need not be, and not later than these steps."""
-    try:
-        return (
-            None not in row
-            and all(value == "" or np.isfinite(float(value)) for value in row.values())
-            and (float(row["time/total_timesteps"]) <= up_to)
-        )
-    except (KeyError, TypeError, ValueError):
-        return False
-
-
-class Clock(BaseCallback):
-    """Where the time goes, and the end of the time allowed. To be called after the callback that keeps snapshots."""
-
-    def __init__(self, self_play: SelfPlayCallback, env: CurryVecEnv, seconds: float | None) -> None:
-        super().__init__()
-        self.self_play, self.env, self.seconds = self_play, env, seconds
-        self.rollouts = self.updates = 0.0  # seconds
-        self._acted_before = 0.0  # of opponents, before learning began
-
-    def _on_training_start(self) -> None:
-        self._started = self._since = self._now()  # the latter is the last start or end of a rollout
-        self._acted_before = self.env.lineup.seconds
-
-    def _on_rollout_start(self) -> None:
-        self.updates += self._lap()
-
-    def _on_rollout_end(self) -> None:
-        self.rollouts += self._lap()
-
-    def _on_step(self) -> bool:
-        return self.seconds is None or self._now() - self._started < self.seconds
-
-    def _lap(self) -> float:
-        """Seconds since it was last asked."""
-        before, self._since = self._since, self._now()
-        return self._since - before
-
-    def _now(self) -> float:
-        """A clock in seconds that stands still while a snapshot is kept and measured."""
-        return time.perf_counter() - self.self_play.seconds
-
-    def summary(self, taught: float) -> str:
-        """A line on it.
-
-        Args:
-            taught: seconds that imitation took.
-        """
-        opponents = self.env.lineup.seconds - self._acted_before if self.rollouts else 0.0
-        parts = {
-            "imitation": taught,
-            "PPO's updates": self.updates,
-            "opponents": opponents,
-            "the rest of the rollouts": max(self.rollouts - opponents, 0.0),
-            "snapshots and measuring": self.self_play.seconds,
-        }
-        total = max(sum(parts.values()), 1e-9)
-        return f"{total:.0f} s of training: " + ", ".join(f"{name} {part / total:.0%}" for name, part in parts.items())
-
-
-class Progress(BaseCallback):
-    """Move a bar. SB3's own warns that it is experimental."""
-
-    def __init__(self, bar: tqdm) -> None:
-        super().__init__()
-        self.bar = bar
-
-    def _on_step(self) -> bool:
-        self.bar.update(self.num_timesteps - self.bar.n)
-        return True
 
 
 def save_model(model: BaseAlgorithm, path: Path) -> None:

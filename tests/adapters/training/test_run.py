@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import io
 import json
 import os
 import re
@@ -27,6 +28,7 @@ from adapters.training import run as training
 from adapters.training.recipe import Recipe, parse_opponent
 from adapters.training.report import write_report
 from adapters.training.run import FolderTakenError, resume, save_model, train
+from snake_pz.files import locked
 from snake_pz.replay import Replay
 
 TINY = Recipe(
@@ -184,8 +186,9 @@ def test_a_killed_run_goes_on_as_if_it_had_never_stopped(tmp_path: Path) -> None
         with (tmp_path / name / "progress.csv").open() as file:
             rows = list(csv.DictReader(file))
         ends.append([{key: row[key] for key in row if not key.startswith(("time/", "selfplay/opponent_time"))} for row in rows])
-    assert ends[0][-1] == ends[1][-1]
-    assert len(ends[0]) == len(ends[1]) == 4
+    assert ends[0] == ends[1]
+    assert len(ends[0]) == 4
+    assert all(row["train/loss"] and row["rollout/ep_rew_mean"] for row in ends[0])  # the first ones after resuming, too
 
 
 @pytest.mark.slow
@@ -254,10 +257,13 @@ def test_damaged_files_of_a_run_are_named_or_mended(tmp_path: Path) -> None:
     resume(tmp_path, total_timesteps=192, say=quiet)
     with (tmp_path / "progress.csv").open() as file:
         assert [int(row["time/total_timesteps"]) for row in csv.DictReader(file)] == [64, 128, 192]
-    for text in ("{}", '{"measured": [{"steps": 1}]}', '{"measured": [{"st'):
+    damaged = {"steps": 1, "random": "much", "greedy": 0.5, "survivor": 0.5}
+    for text in ("{}", '{"measured": [{"steps": 1}]}', '{"measured": [{"st', "[" * 10**5, json.dumps({"measured": [damaged]})):
         (tmp_path / "eval.json").write_text(text)
         with pytest.raises(ValueError, match=r"eval\.json is damaged"):
             resume(tmp_path, total_timesteps=256, say=quiet)
+        with pytest.raises(ValueError, match=r"eval\.json is damaged"):
+            write_report(tmp_path)
     (tmp_path / "eval.json").unlink()
     snapshot = OpponentPool(tmp_path / "pool").path(OpponentPool(tmp_path / "pool").latest)
     snapshot.write_bytes(snapshot.read_bytes()[:100])
@@ -302,12 +308,50 @@ def test_of_two_runs_that_begin_at_once_one_takes_the_next_folder(tmp_path: Path
     TINY.save(tmp_path / "tiny.json")
     done = CliRunner().invoke(app, ["train", "--config", "tiny.json", "--steps", "64"])
     assert done.exit_code == 0, done.output
-    assert [path.name for path in Path("runs/snake").iterdir()] == ["config.json"]
+    assert {path.name for path in Path("runs/snake").iterdir()} == {"config.json", ".lock"}
     assert Recipe.load(Path("runs/snake/config.json")) == TINY
     assert Path("runs/snake-2/model.zip").exists()
-    monkeypatch.setattr(training, "_check_free", lambda out: None)
-    with pytest.raises(FolderTakenError, match=r"another run has just begun in runs[/\\]snake: give another folder"):
-        train(Path("runs/snake"), TINY, quiet)
+
+
+@pytest.mark.parametrize("left", [[], [".lock"], ["config.json"], [".lock", "config.json"]])
+def test_a_folder_that_a_kill_left_claimed_is_taken_by_the_next_run(
+    left: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = Path("runs/snake")
+    run.mkdir(parents=True)
+    for name in left:
+        (run / name).touch()
+    with pytest.raises(ValueError, match=r"holds no run to resume: expected a config\.json .*; --out begins one"):
+        resume(run, say=quiet)
+    dataclasses.replace(TINY, total_timesteps=64).save(tmp_path / "tiny.json")
+    arguments = ["--out", str(run)] if len(left) == 1 else []
+    done = CliRunner().invoke(app, ["train", "--config", "tiny.json", *arguments])
+    assert done.exit_code == 0, done.output
+    assert [path.name for path in Path("runs").iterdir()] == ["snake"]
+    assert resume(run, total_timesteps=128, say=quiet)["measured"][-1]["steps"] == 128
+
+
+def test_folders_of_runs_and_of_others_are_left_alone(tmp_path: Path) -> None:
+    for number, name in enumerate(("config.json", "model.zip", "notes.txt"), 1):
+        folder = tmp_path / ("snake" if number == 1 else f"snake-{number}")
+        folder.mkdir()
+        (folder / name).write_text("something")
+    (tmp_path / "snake-4").touch()
+    assert next(training.free_folders(tmp_path / "snake")) == tmp_path / "snake-5"
+
+
+def test_a_folder_is_one_run_s_while_it_lasts(tmp_path: Path) -> None:
+    train(tmp_path / "old", dataclasses.replace(TINY, total_timesteps=64), quiet)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    (tmp_path / "new").mkdir()
+    with locked(tmp_path / "old"), locked(tmp_path / "new"):
+        with pytest.raises(FolderTakenError, match=r"a run goes on in .*old now: wait until it has ended, or give another"):
+            resume(tmp_path / "old", total_timesteps=128, say=quiet)
+        with pytest.raises(FolderTakenError, match=r"a run goes on in .*new now"):
+            train(tmp_path / "new", TINY, quiet)
+    assert {path: path.read_bytes() for path in before} == before
+    assert [path.name for path in (tmp_path / "new").iterdir()] == [".lock"]
 
 
 def test_a_run_whose_pool_has_lost_its_manifest_is_left_as_it_is(tmp_path: Path) -> None:
@@ -370,6 +414,24 @@ def test_nothing_is_said_of_time_where_nothing_was_learned(tmp_path: Path) -> No
     assert not any("of training" in line for line in said)
 
 
+def test_lines_do_not_run_into_the_progress_bar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Screen(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    screen = Screen()
+    monkeypatch.setattr(sys, "stdout", screen)
+    monkeypatch.setattr(sys, "stderr", screen)
+    recipe = dataclasses.replace(TINY, total_timesteps=128, measure_every=64, teacher="greedy", teacher_steps=256)
+    said: list[str] = []
+    train(tmp_path, recipe, lambda line: said.append(line) or print(line))  # type: ignore[func-returns-value]
+    lines = screen.getvalue().split("\n")
+    assert screen.getvalue().count("steps/s]") > 2  # bars were shown
+    assert len(said) > 4
+    for line in said:
+        assert line in [shown.rpartition("\r")[2] for shown in lines]
+
+
 def test_where_the_time_went_adds_up(tmp_path: Path) -> None:
     said: list[str] = []
     train(tmp_path, dataclasses.replace(TINY, total_timesteps=64, teacher="greedy", teacher_steps=256), said.append)
@@ -407,6 +469,14 @@ def test_minutes_end_the_learning(tmp_path: Path) -> None:
     [
         ({"num_games": 0}, "num_games must be >= 1, got 0"),
         ({"num_games": "8"}, "num_games must be an int, got '8'"),
+        ({"num_games": 10**9}, "num_games must be <= 65536, got 1000000000"),
+        ({"n_steps": 10**9}, "n_steps must be <= 65536, got 1000000000"),
+        ({"total_timesteps": 10**30}, "total_timesteps must be <= 1000000000000, got 1"),
+        ({"measure_games": 10**9}, "measure_games must be <= 100000, got 1000000000"),
+        ({"minutes": float("inf")}, "minutes must be <= 10000000.0, got inf"),
+        ({"minutes": float("nan")}, "minutes must be <= 10000000.0, got nan"),
+        ({"ent_coef": float("inf")}, "ent_coef must be <= 1000, got inf"),
+        ({"rewards": {"food": float("-inf")}}, "rewards must have a number for each name"),
         ({"minutes": 0}, "minutes must be >= 1e-09, got 0"),
         ({"learners": "both"}, "learners must be a number >= 1 or \"all\", got 'both'"),
         ({"rules": "chess"}, "rules must be one of"),

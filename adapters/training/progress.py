@@ -1,0 +1,90 @@
+"""What a run shows while it lasts: bars, lines beside them, and where the time goes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from stable_baselines3.common.callbacks import BaseCallback
+from tqdm import tqdm
+
+from adapters.training.selfplay import SelfPlayCallback
+from adapters.vec_env.curry import CurryVecEnv
+
+
+def progress_bar(steps: int, **more: Any) -> tqdm:
+    """A bar on a terminal; nothing in a log file."""
+    bar: tqdm = tqdm(total=steps, unit=" steps", unit_scale=True, mininterval=1.0, disable=None, **more)
+    return bar
+
+
+def beside_bars(say: Callable[[str], None]) -> Callable[[str], None]:
+    """The same, with lines of their own where a bar is shown."""
+
+    def said(line: str) -> None:
+        with tqdm.external_write_mode():
+            say(line)
+
+    return said
+
+
+class Clock(BaseCallback):
+    """Where the time goes, and the end of the time allowed. To be called after the callback that keeps snapshots."""
+
+    def __init__(self, self_play: SelfPlayCallback, env: CurryVecEnv, seconds: float | None) -> None:
+        super().__init__()
+        self.self_play, self.env, self.seconds = self_play, env, seconds
+        self.rollouts = self.updates = 0.0  # seconds
+        self._acted_before = 0.0  # of opponents, before learning began
+
+    def _on_training_start(self) -> None:
+        self._started = self._since = self._now()  # the latter is the last start or end of a rollout
+        self._acted_before = self.env.lineup.seconds
+
+    def _on_rollout_start(self) -> None:
+        self.updates += self._lap()
+
+    def _on_rollout_end(self) -> None:
+        self.rollouts += self._lap()
+
+    def _on_step(self) -> bool:
+        return self.seconds is None or self._now() - self._started < self.seconds
+
+    def _lap(self) -> float:
+        """Seconds since it was last asked."""
+        before, self._since = self._since, self._now()
+        return self._since - before
+
+    def _now(self) -> float:
+        """A clock in seconds that stands still while a snapshot is kept and measured."""
+        return time.perf_counter() - self.self_play.seconds
+
+    def summary(self, taught: float) -> str:
+        """A line on it.
+
+        Args:
+            taught: seconds that imitation took.
+        """
+        opponents = self.env.lineup.seconds - self._acted_before if self.rollouts else 0.0
+        parts = {
+            "imitation": taught,
+            "PPO's updates": self.updates,
+            "opponents": opponents,
+            "the rest of the rollouts": max(self.rollouts - opponents, 0.0),
+            "snapshots and measuring": self.self_play.seconds,
+        }
+        total = max(sum(parts.values()), 1e-9)
+        return f"{total:.0f} s of training: " + ", ".join(f"{name} {part / total:.0%}" for name, part in parts.items())
+
+
+class Progress(BaseCallback):
+    """Move a bar. SB3's own warns that it is experimental."""
+
+    def __init__(self, bar: tqdm) -> None:
+        super().__init__()
+        self.bar = bar
+
+    def _on_step(self) -> bool:
+        self.bar.update(self.num_timesteps - self.bar.n)
+        return True
