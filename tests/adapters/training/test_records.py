@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ def test_measurements_go_through_a_file(tmp_path: Path) -> None:
     assert read_measured(path) == [ENTRY]
 
 
-@pytest.mark.parametrize("change", [{"steps": "64"}, {"steps": True}, {"greedy": 7}, {"greedy": float("nan")}, {"greedy": None}])
+@pytest.mark.parametrize("change", [{"steps": "64"}, {"steps": True}, {"greedy": 7}, {"greedy": math.nan}, {"greedy": None}])
 def test_what_is_no_measurement_is_refused(change: dict[str, Any], tmp_path: Path) -> None:
     write_measured(tmp_path / "eval.json", [{**ENTRY, **change}])
     with pytest.raises(ValueError, match=r"eval\.json is damaged .*: remove it"):
