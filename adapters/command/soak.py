@@ -62,4 +62,4 @@ def soak(steps: int = 300_000, swap_every: int = 10_000, num_games: int = 64, sa
 
 
 def _resident_megabytes() -> float:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6

@@ -95,7 +95,7 @@ def find_device(device: torch.device | str) -> torch.device:
     try:
         found = get_device(device)
         torch.empty(0, device=found)
-    except (RuntimeError, AssertionError) as error:  # the latter where torch was built without it
+    except (RuntimeError, AssertionError, TypeError) as error:  # the second where torch was built without it
         raise ValueError(f"there is no device {str(device)!r} here: {error}") from error
     return found
 

@@ -69,13 +69,13 @@ def train(out: Path, recipe: Recipe, say: Callable[[str], None] = print) -> dict
     _check_free(out)
     say = beside_bars(say)
     recipe = recipe.seeded()
-    lessons = f"imitating {recipe.teacher} for {recipe.teacher_steps:,} steps, then " if recipe.teacher_steps else ""
-    limit = f", {recipe.minutes:g} minutes at most" if recipe.minutes else ""
-    say(f"{out}: {lessons}PPO for {recipe.total_timesteps:,} steps{limit}")
     model, env, pool = _prepare(out, recipe)  # before anything is written, so that bad input leaves nothing behind
     with closing(env), _claimed(out):
         _check_free(out)
         recipe.save(out / "config.json")
+        lessons = f"imitating {recipe.teacher} for {recipe.teacher_steps:,} steps, then " if recipe.teacher_steps else ""
+        limit = f", {recipe.minutes:g} minutes at most" if recipe.minutes else ""
+        say(f"{out}: {lessons}PPO for {recipe.total_timesteps:,} steps{limit}")
         return _run(out, recipe, model, env, pool, say)
 
 

@@ -162,6 +162,8 @@ def test_a_device_that_is_not_there_is_told(trained):
     for source in (path, model):
         with pytest.raises(ValueError, match="there is no device 'bogus' here: "):
             PolicyOpponent(source, device="bogus")
+        with pytest.raises(ValueError, match="there is no device 'None' here: "):
+            PolicyOpponent(source, device=None)
 
 
 @pytest.mark.parametrize("kind", ["text", "empty", "cut", "foreign", "list"])
