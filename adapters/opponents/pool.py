@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from adapters.opponents.members import NAME, Sampler, make_sampler, thinned
 from adapters.opponents.members import Member as Member
-from adapters.opponents.pool_files import MANIFEST, put, sha256, statistics_path, writers
+from adapters.opponents.pool_files import MANIFEST, put, read_manifest, sha256, statistics_path, writers
 from adapters.ratings import Rating
 from snake_pz.files import locked, sweep, write_text
 
@@ -30,10 +30,6 @@ AGEING = 0.5
 
 _OURS = re.compile(r"snapshot_\d+(_.+)?\.(zip|pkl)|\.(snapshot_|manifest\.).*\d\.(zip|pkl|json)")
 # the latter are what version 0.1.0 wrote to before it renamed
-
-
-def _refuse_constant(constant: str) -> None:
-    raise ValueError(f"{constant} is no number")  # for JSON, and for `_commit`
 
 
 class PoolInUseError(RuntimeError):
@@ -297,7 +293,7 @@ class OpponentPool:
             return False
         path = self.folder / MANIFEST
         try:
-            content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+            content = read_manifest(path)
             if content["version"] > VERSION:
                 raise ValueError(
                     f"version {content['version']!r:.80}, and this is for versions to {VERSION}: update the package"

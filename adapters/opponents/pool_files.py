@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -16,10 +17,35 @@ from snake_pz.files import replacing
 
 MANIFEST = "manifest.json"
 
+DEEPEST = 100
+"""Levels of nesting in a manifest, which is also written from deep within a training run."""
+
 
 def is_pool(folder: str | os.PathLike[str]) -> bool:
     """Whether the folder is an opponent pool's."""
     return (Path(folder) / MANIFEST).is_file()
+
+
+def read_manifest(path: Path) -> Any:
+    """The JSON of a manifest that can be written again.
+
+    Raises:
+        ValueError: it is no JSON, has numbers that JSON has not, or is nested too deep.
+        RecursionError: it is nested too deep even to be read.
+    """
+    content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+    if (depth := _depth(content)) > DEEPEST:
+        raise ValueError(f"{depth} levels of nesting, at most {DEEPEST}")
+    return content
+
+
+def _refuse_constant(constant: str) -> None:
+    raise ValueError(f"{constant} is no number")
+
+
+def _depth(value: Any) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + max(map(_depth, inner), default=0)
 
 
 Writer = Callable[[Path], Any]
