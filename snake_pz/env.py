@@ -128,14 +128,15 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
         """Start a new game.
 
         Args:
-            seed: 0 to 2**64 - 1; equal seeds give equal games. None: the next seed of this environment's own stream.
+            seed: an integer, 0 to 2**64 - 1; equal seeds give equal games. None: the next seed of this environment's own
+                stream.
             options: ignored; there are none.
 
         Returns:
             Observations and infos by agent.
 
         Raises:
-            ValueError: `seed` out of range.
+            ValueError: `seed` is not such an integer.
         """
         self._engine.reset(seeds=None if seed is None else [seed])
         self.agents = self.possible_agents[:]
@@ -219,7 +220,7 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
             Observations and infos of the agents that are alive in it, as from `reset`.
 
         Raises:
-            ValueError: a game with another board or number of snakes.
+            ValueError: no SnakeState, or one that no game with these rules can be in.
         """
         self._engine.load(state)
         self.sync()
@@ -269,7 +270,7 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
             action = actions[agent]
             try:
                 number = int(action)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):  # infinite
                 number = -1
             if not 0 <= number < self._moves or number != action:
                 raise ValueError(f"action of {agent!r} must be an integer from 0 to {self._moves - 1}, got {action!r}")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from functools import cached_property
 
 from snake_pz.rules import check_names
+
+MAX_WEIGHT = 1e30
+"""The largest weight, so that float32 holds the sum of all rewards of a turn."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -15,7 +17,7 @@ class RewardWeights:
     """The reward for each event, paid on the turn of the event to the snake that it happens to.
 
     Raises:
-        ValueError: a weight is not a finite number.
+        ValueError: a weight is not a number from -1e30 to 1e30.
     """
 
     food: float = 0.5
@@ -37,8 +39,8 @@ class RewardWeights:
         """Check every field."""
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-                raise ValueError(f"reward weight {field.name} must be a finite number, got {value!r}")
+            if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MAX_WEIGHT:  # nor is NaN
+                raise ValueError(f"reward weight {field.name} must be a number from -1e30 to 1e30, got {value!r}")
 
     @cached_property
     def as_tuple(self) -> tuple[float, ...]:
@@ -60,7 +62,7 @@ def reward_weights(spec: RewardWeights | str | Mapping[str, float] | None) -> Re
         spec: RewardWeights, a name in PRESETS, a mapping of weights (the others as in `shaped`), or None for `shaped`.
 
     Raises:
-        ValueError: an unknown preset or weight, or a weight that is not a finite number.
+        ValueError: an unknown preset or weight, or a weight that is not a number from -1e30 to 1e30.
     """
     if spec is None:
         return PRESETS["shaped"]

@@ -15,6 +15,7 @@ from adapters.games.native import NativeGameBatch
 from adapters.opponents.lineup import OpponentLineup
 from adapters.opponents.protocol import Opponent, Source
 from adapters.opponents.resolver import opponents_for
+from snake_pz.ranges import seed_sequence
 from snake_pz.replay.recording import Replay, distinct_names
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def play_games(
         lineup = OpponentLineup(seated, game_batch)
         shape = (games, game_batch.seats)
         ranks, lengths, turns = np.zeros(shape, np.int16), np.full(shape, -1, np.int32), np.zeros(games, np.int32)
-        seeds, lineup_seeds = np.random.SeedSequence(seed).spawn(2)
+        seeds, lineup_seeds = seed_sequence(seed).spawn(2)
         lineup.seed(lineup_seeds)
         for ended in play_out(game_batch, lineup, games, seeds):
             ranks[ended.game] = ranks_of(ended, placement)
@@ -99,7 +100,7 @@ def record_game(
     game_batch = make_games(env_kwargs=env_kwargs, num_games=1, learners=0, restart=False)
     assert isinstance(game_batch, NativeGameBatch)
     lineup = OpponentLineup(_seated(players, game_batch, deterministic, device), game_batch)
-    seeds, lineup_seeds = np.random.SeedSequence(seed).spawn(2)
+    seeds, lineup_seeds = seed_sequence(seed).spawn(2)
     lineup.seed(lineup_seeds)
     recorders = []
 

@@ -32,6 +32,7 @@ from adapters.opponents.pool import OpponentPool
 from adapters.opponents.protocol import Opponent, Source
 from adapters.opponents.resolver import opponents_for
 from snake_pz.files import check_writable
+from snake_pz.ranges import seed_sequence
 from snake_pz.replay.recording import Recorder, distinct_names
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def tournament(
         )
     if several := [one for one in everyone if isinstance(one, Mixture)]:
         raise ValueError(f"a mixture is not one player: name one of its members, got {several[0]!r}")
-    game_seeds, lineup_seeds, draws = np.random.SeedSequence(seed).spawn(3)
+    game_seeds, lineup_seeds, draws = seed_sequence(seed).spawn(3)
     num_games = min(games, NATIVE_NUM_GAMES if native else max(NUM_GAMES, num_workers))
     game_batch = make_games(env, env_kwargs=env_kwargs, num_games=num_games, learners=(), num_workers=num_workers)
     try:

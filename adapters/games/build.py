@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from adapters.games.game_batch import GameBatch
+from snake_pz.ranges import whole_number
 
 if TYPE_CHECKING:
     from adapters.games.checked_env import AnyParallelEnv
@@ -45,11 +46,7 @@ def make_games(
     Raises:
         ValueError: an argument does not fit; the text says what was expected, what came and how to mend it.
     """
-    for name, number in (("num_games", num_games), ("num_workers", num_workers)):
-        if not isinstance(number, int):
-            raise ValueError(f"{name} must be a whole number, got {number!r}")
-    if num_games < 1:
-        raise ValueError(f"num_games must be >= 1, got {num_games}")
+    num_games, num_workers = whole_number("num_games", num_games, 1), whole_number("num_workers", num_workers, 0)
     is_snake = means_snake(env)
     native = _is_native(backend, env, is_snake, num_workers)
     _check_workers(num_workers, native)
@@ -104,8 +101,6 @@ def _is_native(backend: str, env: object, is_snake: bool, num_workers: int) -> b
 
 
 def _check_workers(num_workers: int, native: bool) -> None:
-    if num_workers < 0:
-        raise ValueError(f"num_workers must be >= 0, got {num_workers}")
     if num_workers > 0 and native:
         raise ValueError(
             f"backend 'native' steps all games in one call, without workers, got num_workers={num_workers}: use 0, or "

@@ -23,6 +23,7 @@ from adapters.placements import ranks, win_share
 from adapters.vec_env import stack_checks
 from adapters.vec_env.buffers import ActiveMask
 from snake_pz.players import Observations, map_arrays
+from snake_pz.ranges import seed_sequence
 
 Indices = int | Iterable[int] | None
 NO_MASKS = "these games give no action masks: if the environment has some, it must give them in the infos of reset, too"
@@ -194,12 +195,15 @@ class CurryVecEnv(VecEnv):
         """Fix everything random from the next reset on.
 
         Args:
-            seed: a non-negative number; None for fresh entropy.
+            seed: a whole number of at least 0; None for fresh entropy.
 
         Returns:
             The seed of every environment (see `next_game`), the same for the learners of one game.
+
+        Raises:
+            ValueError: `seed` is not a whole number of at least 0.
         """
-        games, self._lineup_seed = np.random.SeedSequence(seed).spawn(2)
+        games, self._lineup_seed = seed_sequence(seed).spawn(2)
         seeds = env_seeds(games, self.game_batch.num_games)
         self._seeds = [seed for seed in seeds for _ in range(self.game_batch.num_learners)]
         return list(self._seeds)

@@ -26,6 +26,7 @@ from adapters.vec_env.curry import CurryVecEnv
 from adapters.vec_env.learner_env import LearnerGameBatch, SeatNames
 from adapters.vec_env.sb3_internals import reset_when_learning
 from snake_pz.players import SeatedPlayer
+from snake_pz.ranges import seed_sequence
 
 if TYPE_CHECKING:
     import torch
@@ -100,7 +101,7 @@ class SharedGame:
             raise ValueError(f"learners of a SharedGame must be a list of agent names, got {learners!r}")
         self.learners = tuple(learners)
         self._seed = seed  # until the first reset
-        self._streams = np.random.SeedSequence(seed)  # of the frozen learners
+        self._streams = seed_sequence(seed)  # of the frozen learners
         self._game_batch, self._lineup, self._resolve = make_curried_games(
             opponent,
             env=env,

@@ -28,6 +28,7 @@ from snake_pz.bots.verdicts import bot_rules
 from snake_pz.core.actions import action_space
 from snake_pz.core.observations import observation_space
 from snake_pz.players import Player
+from snake_pz.ranges import seed_sequence
 from snake_pz.rules import Rules, check_names
 
 
@@ -62,12 +63,12 @@ class Bot(Player):
         self.action_space: gymnasium.Space[Any] = action_space("absolute")
         self._rules = bot_rules(rules, board.shape)
         self._choose = KERNELS[name]
-        self._start(np.random.SeedSequence())
+        self._start(seed_sequence(None))
 
     @override
     def seed(self, seed: int) -> None:
         """Seed the bot's own random stream. A new bot is seeded from fresh entropy."""
-        self._start(np.random.SeedSequence(seed))
+        self._start(seed_sequence(seed))
 
     @override
     def act(
@@ -89,18 +90,25 @@ class Bot(Player):
             (B,) int64 absolute directions. Equally good moves, for example if all are deadly, are equally likely.
 
         Raises:
-            ValueError: observations or masks of another shape, observations of another type.
+            ValueError: observations, slots or masks of another shape or type.
         """
-        shape = self._shape
+        shape, observations = self._shape, np.asarray(observations)
         if observations.shape[1:] != shape or observations.dtype != np.uint8:
             raise ValueError(
                 f"the bot {self.name!r} needs observations (B, {', '.join(map(str, shape))}) uint8, the 'board' encoding of "
                 f"its rules, got {observations.shape} {observations.dtype}"
             )
-        masks = np.ones((len(observations), 4), np.int8) if action_masks is None else action_masks
-        if masks.shape != (len(observations), 4):
-            raise ValueError(f"the bot {self.name!r} needs action masks ({len(observations)}, 4), got {masks.shape}")
-        slots = np.arange(len(observations)) if slots is None else np.asarray(slots, np.intp)
+        masks = np.ones((len(observations), 4), np.int8) if action_masks is None else np.asarray(action_masks)
+        if masks.shape != (len(observations), 4) or masks.dtype.kind not in "biu":
+            raise ValueError(
+                f"the bot {self.name!r} needs masks ({len(observations)}, 4) of integers, got {masks.shape} {masks.dtype}"
+            )
+        slots = np.arange(len(observations)) if slots is None else np.asarray(slots)
+        if slots.shape != (len(observations),) or (slots.size and slots.dtype.kind not in "iu"):
+            raise ValueError(
+                f"the bot {self.name!r} needs slots ({len(observations)},) of integers, got {slots.shape} {slots.dtype}"
+            )
+        slots = slots.astype(np.intp, copy=False)
         actions = np.empty(len(observations), np.int64)
         planes = np.ascontiguousarray(observations).reshape(len(observations), shape[0], shape[1] * shape[2])
         self._choose(planes, np.ascontiguousarray(masks, np.int8), self._rules, slots, self._seed, self._calls, actions)

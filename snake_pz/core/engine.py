@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_pz.core import observations
 from snake_pz.core.actions import action_count, write_masks
 from snake_pz.core.dynamics import rank_survivors, step_games
 from snake_pz.core.kernel import kernel
-from snake_pz.core.observations import write_observations
-from snake_pz.core.rewards import pay, write_rewards
+from snake_pz.core.observations import OBSERVATIONS, observation_shape, write_observations
+from snake_pz.core.rewards import pay
 from snake_pz.core.rule_codes import RuleCodes, rule_codes
 from snake_pz.core.starts import reset_games
 from snake_pz.core.state import SnakeState
+from snake_pz.core.state_check import check_state
+from snake_pz.ranges import game_seed, seed_sequence, whole_number
 from snake_pz.reward_weights import RewardWeights
 from snake_pz.rules import Rules
 
@@ -62,18 +63,17 @@ class SnakeEngine:
         state: the games. Read it at any time; change it only through methods of the engine.
 
     Raises:
-        ValueError: `num_games` below 1.
+        ValueError: `num_games` is not an integer of at least 1, or `seed` not one of at least 0.
     """
 
     def __init__(self, rules: Rules, num_games: int = 1, *, seed: int | None = None) -> None:
-        if num_games < 1:
-            raise ValueError(f"num_games must be >= 1, got {num_games}")
         self.rules = rules
-        self.num_games = num_games
-        self.state = SnakeState.empty(rules, num_games)
-        self.state.seed[:] = np.random.SeedSequence(seed).generate_state(num_games, np.uint64)
+        self.num_games = whole_number("num_games", num_games, 1)
+        self.state = SnakeState.empty(rules, self.num_games)
+        self.state.seed[:] = seed_sequence(seed).generate_state(self.num_games, np.uint64)
         self._codes = rule_codes(rules)
-        self._all = np.arange(num_games)
+        self._all = np.arange(self.num_games)
+        self._turn_arguments: tuple[Any, ...] = (None,) * 6  # those that `turn` has checked
 
     def reset(self, rows: NDArray[np.intp] | None = None, seeds: Sequence[int] | NDArray[np.uint64] | None = None) -> None:
         """Start new games.
@@ -84,7 +84,7 @@ class SnakeEngine:
                 each row takes the next seed of its own stream.
 
         Raises:
-            ValueError: a row out of range, not one seed per row, or a seed out of range.
+            ValueError: a row that is no game, not one seed per row, or a seed that is not an integer in this range.
         """
         rows = self._rows(rows)
         if seeds is None:
@@ -92,10 +92,7 @@ class SnakeEngine:
         else:
             if len(seeds) != len(rows):
                 raise ValueError(f"reset needs one seed per game, got {len(seeds)} seeds for {len(rows)} games")
-            for seed in seeds:
-                if not 0 <= int(seed) < 2**64:
-                    raise ValueError(f"seed must be between 0 and 2**64 - 1, got {seed}")
-            numbers = np.array(seeds, np.uint64)
+            numbers = np.array([game_seed(seed) for seed in seeds], np.uint64)
         if len(rows):
             reset_games(self.state, self._codes, rows, numbers)
 
@@ -107,7 +104,7 @@ class SnakeEngine:
                 other number is an invalid move, handled by `Rules.invalid_move`.
 
         Raises:
-            ValueError: another shape.
+            ValueError: another shape, or numbers that are not integers.
         """
         step_games(self.state, self._codes, self._directions(actions))
 
@@ -128,14 +125,29 @@ class SnakeEngine:
             observation: name of the encoding.
             action_set: `absolute` or `relative`, for the masks.
             weights: weights of the rewards.
-            views: (E, N, *shape) uint8, written; not checked.
-            masks: (E, N, A) int8, written; not checked.
-            rewards: (E, N) float32, written; not checked.
+            views: (E, N, *shape) uint8, written.
+            masks: (E, N, A) int8, written.
+            rewards: (E, N) float32, written.
 
         Raises:
-            ValueError: actions of another shape, or an unknown encoding.
+            ValueError: actions as for `step`, an unknown encoding or action set, no RewardWeights, or an array to write of
+                another shape, type or layout.
         """
-        encoding, relative = observations.OBSERVATIONS.index(observation), action_set == "relative"
+        checked = self._turn_arguments  # a reference keeps numpy from resizing an array that was checked
+        if not (
+            observation is checked[0]
+            and action_set is checked[1]
+            and weights is checked[2]
+            and views is checked[3]
+            and masks is checked[4]
+            and rewards is checked[5]
+        ):
+            self._check_buffer("views", views, observation_shape(self.rules, observation), np.uint8)
+            self._check_buffer("masks", masks, (action_count(action_set),), np.int8)
+            self._check_buffer("rewards", rewards, (), np.float32)
+            _check_weights(weights)
+            self._turn_arguments = (observation, action_set, weights, views, masks, rewards)
+        encoding, relative = OBSERVATIONS.index(observation), action_set == "relative"
         actions = self._directions(actions)
         _turn(self.state, self._codes, actions, weights.as_tuple, encoding, relative, self._all, views, masks, rewards)
 
@@ -156,11 +168,12 @@ class SnakeEngine:
         Raises:
             ValueError: an unknown encoding, an `out` of another shape, type or layout, or a row out of range.
         """
+        shape = observation_shape(self.rules, observation)
         if out is None:
-            out = np.zeros((*self.state.alive.shape, *observations.observation_shape(self.rules, observation)), np.uint8)
+            out = np.zeros((*self.state.alive.shape, *shape), np.uint8)
         else:
-            self._check_buffer(out, observations.observation_shape(self.rules, observation), np.uint8)
-        observations.observe(self.state, self._codes, observation, self._rows(rows), out)
+            self._check_buffer("out", out, shape, np.uint8)
+        write_observations(self.state, self._codes, OBSERVATIONS.index(observation), self._rows(rows), out)
         return out
 
     def action_masks(
@@ -179,7 +192,7 @@ class SnakeEngine:
         if out is None:
             out = np.ones((*self.state.alive.shape, action_count(actions)), np.int8)
         else:
-            self._check_buffer(out, (action_count(actions),), np.int8)
+            self._check_buffer("out", out, (action_count(actions),), np.int8)
         write_masks(self.state, self._codes, actions == "relative", self._rows(rows), out)
         return out
 
@@ -191,25 +204,27 @@ class SnakeEngine:
             out: array to write into; None: a new array.
 
         Raises:
-            ValueError: an `out` of another shape, type or layout.
+            ValueError: no RewardWeights, or an `out` of another shape, type or layout.
         """
+        _check_weights(weights)
         if out is None:
             out = np.zeros(self.state.alive.shape, np.float32)
         else:
-            self._check_buffer(out, (), np.float32)
-        write_rewards(self.state, weights, out)
+            self._check_buffer("out", out, (), np.float32)
+        pay(self.state, weights.as_tuple, out)
         return out
 
     def rank_survivors(self, rows: NDArray[np.intp] | None = None) -> None:
         """Rank the living snakes of these games (None: all) by length, as if the games ended now. For truncated games."""
         rank_survivors(self.state, self._rows(rows))
 
-    def _check_buffer(self, out: NDArray[Any], inner: tuple[int, ...], dtype: type[np.generic]) -> None:
+    def _check_buffer(self, name: str, out: NDArray[Any], inner: tuple[int, ...], dtype: type[np.generic]) -> None:
         """Reject a buffer that a kernel could not write or would overrun."""
         shape = (*self.state.alive.shape, *inner)
-        if out.shape != shape or out.dtype != dtype or not out.flags.c_contiguous:
+        if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != dtype or not out.flags.carray:
+            got = f"{out.shape} {out.dtype}" if isinstance(out, np.ndarray) else type(out).__name__
             raise ValueError(
-                f"out must be a C-contiguous array of shape {shape} and type {dtype.__name__}, got {out.shape} {out.dtype}"
+                f"{name} must be a C-contiguous writable array of shape {shape} and type {dtype.__name__}, got {got}"
             )
 
     def _directions(self, actions: NDArray[Any]) -> NDArray[np.int8]:
@@ -217,14 +232,20 @@ class SnakeEngine:
         actions = np.asarray(actions)
         if actions.shape != self.state.alive.shape:
             raise ValueError(f"actions must have shape {self.state.alive.shape} (games, snakes), got {actions.shape}")
-        return actions if actions.dtype == np.int8 else actions.clip(-1, 4).astype(np.int8)
+        if actions.dtype == np.int8:
+            return actions
+        if actions.dtype.kind not in "iu":
+            raise ValueError(f"actions must be integers, got {actions.dtype}")
+        return actions.clip(-1, 4).astype(np.int8)
 
     def _rows(self, rows: NDArray[np.intp] | None) -> NDArray[np.intp]:
         """Checked indices of games: kernels check nothing and would write out of bounds."""
         if rows is None:
             return self._all
         rows = np.asarray(rows)
-        if rows.dtype == np.bool_ or (rows.size and not 0 <= rows.min() <= rows.max() < self.num_games):
+        if rows.ndim != 1 or (
+            rows.size and (rows.dtype.kind not in "iu" or not 0 <= rows.min() <= rows.max() < self.num_games)
+        ):
             raise ValueError(f"rows must be numbers of games, 0 to {self.num_games - 1}, got {rows.tolist()}")
         return rows.astype(np.intp, copy=False)
 
@@ -239,7 +260,7 @@ class SnakeEngine:
         """
         self._rows(np.array([row]))
         one = copy.copy(self)
-        one.num_games, one._all = 1, np.arange(1)
+        one.num_games, one._all, one._turn_arguments = 1, np.arange(1), (None,) * 6
         one.state = self.state.map(lambda array: array[row : row + 1])
         return one
 
@@ -256,14 +277,17 @@ class SnakeEngine:
         """Replace the games of these rows (None: all) by saved games.
 
         Raises:
-            ValueError: games with another board or number of snakes, not one game per row, or a row out of range.
+            ValueError: no SnakeState or one that no game with these rules can be in, not one game per row, or a row out of
+                range.
         """
         rows = self._rows(rows)
-        for name, own, other in zip(SnakeState._fields, self.state.arrays(), saved.arrays(), strict=True):
-            if own.shape[1:] != other.shape[1:] or len(rows) != len(other):
-                raise ValueError(
-                    f"cannot load {name} of shape {other.shape} into {len(rows)} games of shape {own.shape[1:]}: "
-                    "the saved games need the same board and number of snakes, and one row each"
-                )
+        check_state(saved, self.rules, self.state)
+        if len(rows) != len(saved.over):
+            raise ValueError(f"cannot load {len(saved.over)} games into {len(rows)} rows: they need one row each")
         for own, other in zip(self.state.arrays(), saved.arrays(), strict=True):
             own[rows] = other
+
+
+def _check_weights(weights: RewardWeights) -> None:
+    if not isinstance(weights, RewardWeights):
+        raise ValueError(f"weights must be RewardWeights, got {type(weights).__name__}")

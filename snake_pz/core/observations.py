@@ -87,25 +87,6 @@ def encoding_of(rules: Rules, observations: gymnasium.Space[Any], actions: gymna
     return None
 
 
-def observe(state: SnakeState, codes: RuleCodes, name: str, rows: NDArray[np.intp], out: NDArray[np.uint8]) -> None:
-    """Write the observations of all snakes of these games.
-
-    Args:
-        state: the games, only read.
-        codes: their rules.
-        name: name of the encoding.
-        rows: (B,) games to write.
-        out: (E, N, *shape of `observation_space`) uint8. Entries of snakes that died on an earlier turn are left as they are,
-            so that a reused buffer repeats their last observation.
-
-    Raises:
-        ValueError: an unknown encoding.
-    """
-    if name not in OBSERVATIONS:
-        raise ValueError(f"observation must be one of {', '.join(map(repr, OBSERVATIONS))}, got {name!r}")
-    write_observations(state, codes, OBSERVATIONS.index(name), rows, out)
-
-
 # A viewer v sees living snakes, and itself on the turn of its death. Arrays are taken out of the state first: passing the whole
 # tuple to a helper makes a kernel ten times slower.
 
@@ -312,7 +293,16 @@ def _write_single(s: SnakeState, r: RuleCodes, rows: NDArray[np.intp], out: NDAr
 
 @kernel
 def write_observations(s: SnakeState, r: RuleCodes, encoding: int, rows: NDArray[np.intp], out: NDArray[np.uint8]) -> None:
-    """The kernel of `observe`; `encoding` is an index into OBSERVATIONS."""
+    """Write the observations of all snakes of these games.
+
+    Args:
+        s: the games, only read.
+        r: their rules.
+        encoding: index into OBSERVATIONS.
+        rows: (B,) games to write.
+        out: (E, N, *shape of `observation_space`) uint8. Entries of snakes that died on an earlier turn are left as they are,
+            so that a reused buffer repeats their last observation.
+    """
     if encoding == 0:
         _write_board(s, r, rows, out)
     elif encoding == 1:

@@ -7,17 +7,11 @@ from numpy.typing import NDArray
 
 from snake_pz.core.kernel import kernel
 from snake_pz.core.state import SnakeState
-from snake_pz.reward_weights import RewardWeights
-
-
-def write_rewards(state: SnakeState, weights: RewardWeights, out: NDArray[np.float32]) -> None:
-    """Write the rewards of the last turn of each game into `out` (E, N) float32."""
-    pay(state, weights.as_tuple, out)
 
 
 @kernel
 def pay(s: SnakeState, weights: tuple[float, ...], out: NDArray[np.float32]) -> None:
-    """The kernel of `write_rewards`. `weights` are in the order of the fields of RewardWeights."""
+    """Write the rewards of the last turn into `out` (E, N). `weights` are in the order of the fields of RewardWeights."""
     food, death, kill, win, rank, step = weights
     snakes = s.alive.shape[1]
     for e in range(s.over.shape[0]):

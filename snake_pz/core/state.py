@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from enum import IntEnum
+from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from snake_pz.ranges import game_seed, whole_number
 from snake_pz.rules import Rules
 
 
@@ -49,6 +51,9 @@ NO_HEADING = -1
 
 OFF_BOARD = -1
 """Cell of a head that has left the board."""
+
+LAST_TURN = 2**30
+"""The last turn from which a game can be continued; turns are counted in int32."""
 
 Cell = tuple[int, int]
 """(x, y), y = 0 is the top row."""
@@ -130,8 +135,8 @@ class SnakeState(NamedTuple):
         """E = len(positions) running games.
 
         Raises:
-            ValueError: a position has another number of snakes than the rules, a cell outside the board, or a heading or health
-                out of range.
+            ValueError: a position has another number of snakes than the rules, a cell that is none of the board, or a number
+                out of range. `SnakeEngine.load` checks that the parts fit together.
         """
         longest = max((len(body) for position in positions for body in position.bodies), default=0)
         state = cls.empty(rules, len(positions), longest)
@@ -157,7 +162,10 @@ def body_cells(state: SnakeState, game: int, snake: int) -> NDArray[np.int16]:
 
 
 def _flat(rules: Rules, cell: Cell, inside: bool = True) -> int:
-    x, y = cell
+    try:
+        x, y = map(index, cell)
+    except (TypeError, ValueError):
+        raise ValueError(f"a cell is (x, y) in whole numbers, got {cell!r}") from None
     if not (0 <= x < rules.width and 0 <= y < rules.height):
         if not inside:
             return OFF_BOARD
@@ -174,9 +182,11 @@ def _set_up(state: SnakeState, rules: Rules, game: int, position: Position) -> N
         ("health", -(2**15), rules.max_health),
     ):  # the dead may have less than none
         values = getattr(position, name)
-        if values is not None and (len(values) != rules.num_snakes or not all(low <= value <= high for value in values)):
+        if values is not None and (
+            len(values) != rules.num_snakes or not all(low <= value <= high and value == int(value) for value in values)
+        ):
             raise ValueError(
-                f"{name} must have a number from {low} to {high} for each of {rules.num_snakes} snakes, got {values}"
+                f"{name} must have a whole number from {low} to {high} for each of {rules.num_snakes} snakes, got {values}"
             )
     for snake, cells in enumerate(position.bodies):
         alive = bool(cells) if position.alive is None else position.alive[snake]
@@ -199,8 +209,8 @@ def _set_up(state: SnakeState, rules: Rules, game: int, position: Position) -> N
     np.add.at(state.food[game], [_flat(rules, cell) for cell in position.food], 1)
     np.add.at(state.hazard[game], [_flat(rules, cell) for cell in position.hazards], 1)
     state.food_count[game] = len(position.food)
-    state.turn[game] = position.turn
-    state.seed[game] = position.seed
+    state.turn[game] = whole_number("turn", position.turn, 0, LAST_TURN)
+    state.seed[game] = game_seed(position.seed)
     state.entrants[game] = rules.num_snakes
     state.over[game] = position.over
 

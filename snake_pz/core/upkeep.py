@@ -13,6 +13,9 @@ from snake_pz.core.randomness import below, draw, turn_key, unit
 from snake_pz.core.rule_codes import RuleCodes
 from snake_pz.core.state import SnakeState
 
+_TRIES = 8  # draws of a cell for a piece of food before free cells are counted
+_FEW = 8  # pieces placed without counting
+
 
 @kernel
 def double_tail(
@@ -113,7 +116,7 @@ def place_food(
 ) -> None:
     """Place food on free cells, each equally likely: first by a few tries, then by counting free cells.
 
-    Fewer pieces are placed if there are fewer free cells.
+    Fewer pieces are placed if there are fewer free cells. The cost is linear in pieces, cells and snakes.
 
     Args:
         alive: (E, N), as the following five an array of SnakeState.
@@ -129,26 +132,82 @@ def place_food(
         apart: whether cells beside a head are not allowed.
     """
     cells = food.shape[1]
-    for index in range(pieces):
+    for index in range(min(pieces, _FEW)):
         chosen = -1
-        for attempt in range(8):
+        for attempt in range(_TRIES):
             cell = below(draw(key, index * 16 + attempt), cells)
             if _free(alive, body, heads, food, occupancy, e, cell, width, apart):
                 chosen = cell
                 break
         if chosen < 0:
-            free = 0
-            for cell in range(cells):
-                free += _free(alive, body, heads, food, occupancy, e, cell, width, apart)
-            if free == 0:
-                return
-            skip = below(draw(key, index * 16 + 8), free)
-            for cell in range(cells):
-                if _free(alive, body, heads, food, occupancy, e, cell, width, apart):
-                    if skip == 0:
-                        chosen = cell
-                        break
-                    skip -= 1
+            _place_by_counting(alive, body, heads, food, occupancy, food_count, e, key, index, pieces, width, apart)
+            return
+        food[e, chosen] += 1
+        food_count[e] += 1
+    if pieces > _FEW:
+        _place_by_counting(alive, body, heads, food, occupancy, food_count, e, key, _FEW, pieces, width, apart)
+
+
+@kernel
+def _place_by_counting(
+    alive: NDArray[np.bool_],
+    body: NDArray[np.int16],
+    heads: NDArray[np.int32],
+    food: NDArray[np.uint8],
+    occupancy: NDArray[np.uint8],
+    food_count: NDArray[np.int32],
+    e: int,
+    key: np.uint64,
+    first: int,
+    pieces: int,
+    width: int,
+    apart: bool,
+) -> None:
+    """Place the pieces from number `first` on as `place_food` does, by lists of the free cells and of their number in each row.
+
+    The lists are worth their cost if a free cell is hard to find or many pieces are missing.
+    """
+    cells = food.shape[1]
+    free, in_row = np.empty(cells, np.bool_), np.zeros(cells // width, np.int64)
+    for cell in range(cells):
+        free[cell] = occupancy[e, cell] == 0 and food[e, cell] == 0
+    if apart:
+        for i in range(alive.shape[1]):
+            if alive[e, i]:
+                head = int64(body[e, i, heads[e, i]])
+                if head >= width:
+                    free[head - width] = False
+                if head < cells - width:
+                    free[head + width] = False
+                if head % width > 0:
+                    free[head - 1] = False
+                if head % width < width - 1:
+                    free[head + 1] = False
+    left = 0
+    for cell in range(cells):
+        in_row[cell // width] += free[cell]
+        left += free[cell]
+    for index in range(first, pieces):
+        if left == 0:
+            return
+        chosen = -1
+        for attempt in range(_TRIES):
+            cell = below(draw(key, index * 16 + attempt), cells)
+            if free[cell]:
+                chosen = cell
+                break
+        if chosen < 0:
+            skip, row = below(draw(key, index * 16 + _TRIES), left), 0
+            while skip >= in_row[row]:
+                skip -= in_row[row]
+                row += 1
+            chosen = row * width
+            while not free[chosen] or skip > 0:
+                skip -= free[chosen]
+                chosen += 1
+        free[chosen] = False
+        in_row[chosen // width] -= 1
+        left -= 1
         food[e, chosen] += 1
         food_count[e] += 1
 

@@ -20,6 +20,7 @@ from snake_pz.play import screens
 from snake_pz.play.keyboard import Person, key_codes
 from snake_pz.play.local_match import LocalMatch
 from snake_pz.play.screens import Key, Quiet
+from snake_pz.ranges import seed_sequence
 from snake_pz.rules import Rules
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class Session:
         self._people = {seat: player for seat, player in enumerate(match.players) if isinstance(player, Person)}
         self._others = [seat for seat in range(len(match.players)) if seat not in self._people]
         self._seed = seed
-        self._seeds = np.random.SeedSequence(seed)
+        self._seeds = seed_sequence(seed)
         self._record = record
         self._games = 0
         self._clock, self._now = clock, clock()

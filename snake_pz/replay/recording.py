@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from snake_pz.core.engine import SnakeEngine
 from snake_pz.core.state import SnakeState, body_cells
 from snake_pz.files import write_text
+from snake_pz.ranges import game_seed
 from snake_pz.replay.page import frame, page
 from snake_pz.rules import Rules
 
@@ -103,10 +104,15 @@ class Replay:
         Raises:
             ValueError: the game differs from its recording, because the file was edited or this version plays differently.
         """
+        for state in self._play():
+            yield state.map(np.copy)
+
+    def _play(self) -> Iterator[SnakeState]:
+        """As `states`, but the engine's own state, which changes."""
         engine = SnakeEngine(self.rules, 1)
         engine.reset(seeds=[self.seed])
         digest = _first_digest(engine.state)
-        yield engine.save()
+        yield engine.state
         for turn, (letters, expected) in enumerate(zip(self.actions, self.hashes, strict=True), 1):
             moves = [LETTERS.index(letter) for letter in letters]
             engine.step(np.array([[move if move < 4 else -1 for move in moves]], np.int8))
@@ -116,7 +122,7 @@ class Replay:
                     f"the game differs from its recording on turn {turn}: expected {expected}, got {digest[: len(expected)]}; "
                     "the file was changed, or this version plays by other rules"
                 )
-            yield engine.save()
+            yield engine.state
 
     def html(self) -> str:
         """An HTML document that plays the game and needs no other file."""
@@ -183,10 +189,10 @@ class Replay:
                 hashes[-1:] = [lines[-1]["hash"]] if turns else []
             if type(header["seed"]) is not int:
                 raise ValueError(f"its seed must be a whole number, got {header['seed']!r}")
-            replay = cls(rules, header["seed"], names, tuple(letters for letters, _ in turns), tuple(hashes))
+            replay = cls(rules, game_seed(header["seed"]), names, tuple(letters for letters, _ in turns), tuple(hashes))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"{path} is a damaged {FORMAT}: {error}") from error
-        for _ in replay.states():
+        for _ in replay._play():  # without copies, which take longer than the turns
             pass
         return replay
 

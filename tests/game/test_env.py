@@ -267,11 +267,13 @@ def test_bad_actions_are_refused_at_once() -> None:
     env.reset(seed=0)
     with pytest.raises(ValueError, match=r"got none for 'snake_3'"):
         env.step({"snake_0": 0, "snake_1": 0, "snake_2": 0})
-    for wrong in (4, -1, 0.5, None, "up"):
+    for wrong in (4, -1, 0.5, None, "up", float("inf"), float("nan"), 10**30):
         with pytest.raises(ValueError, match=r"action of 'snake_0' must be an integer from 0 to 3"):
             env.step({**dict.fromkeys(env.agents, 0), "snake_0": wrong})
     with pytest.raises(ValueError, match=r"seed must be between 0 and 2\*\*64 - 1, got -1"):
         env.reset(seed=-1)
+    with pytest.raises(ValueError, match=r"seed must be a whole number, got 1\.5"):
+        env.reset(seed=1.5)
 
 
 def test_importing_the_game_loads_no_framework_and_no_window() -> None:

@@ -822,6 +822,9 @@ def test_a_model_saved_and_loaded_as_its_own_opponent(make_venv: Backend, tmp_pa
     [
         ({"num_games": 0}, ValueError, "num_games must be >= 1, got 0"),
         ({"num_games": "8"}, ValueError, "num_games must be a whole number, got '8'"),
+        ({"num_games": True}, ValueError, "num_games must be a whole number, got True"),
+        ({"seed": 1.5}, ValueError, r"seed must be a whole number, got 1\.5"),
+        ({"seed": -1}, ValueError, "seed must be >= 0, got -1"),
         ({"num_workers": 1.5}, ValueError, "num_workers must be a whole number, got 1.5"),
         ({"learners": "all"}, ValueError, "opponent must be None where all 4 agents learn, got 'random'"),
         ({"learners": 4}, ValueError, "opponent must be None where all 4 agents learn"),

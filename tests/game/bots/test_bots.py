@@ -349,8 +349,21 @@ def test_observations_of_another_game() -> None:
 
 
 def test_masks_of_other_actions() -> None:
-    with pytest.raises(ValueError, match=r"needs action masks \(2, 4\), got \(2, 3\)"):
-        make_bot("greedy", TWO).act(np.zeros((2, 7, 11, 11), np.uint8), None, np.ones((2, 3), np.int8))
+    for masks in (np.ones((2, 3), np.int8), np.ones((2, 4))):
+        with pytest.raises(ValueError, match=r"needs masks \(2, 4\) of integers, got \(2, "):
+            make_bot("greedy", TWO).act(np.zeros((2, 7, 11, 11), np.uint8), None, masks)
+
+
+@pytest.mark.parametrize("slots", [np.arange(1), np.zeros((2, 1), int), [0.7, 1.2]])
+def test_slots_of_other_rows(slots: Any) -> None:
+    with pytest.raises(ValueError, match=r"needs slots \(2,\) of integers, got \("):
+        make_bot("random", TWO).act(np.zeros((2, 7, 11, 11), np.uint8), slots)
+
+
+@pytest.mark.parametrize("seed", [1.5, -1])
+def test_seeds_that_are_none(seed: Any) -> None:
+    with pytest.raises(ValueError, match="seed must be "):
+        make_bot("random", TWO).seed(seed)
 
 
 # ------------------------------------------------------------------------------------------------------------- strength

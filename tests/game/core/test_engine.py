@@ -378,6 +378,11 @@ def test_every_place_is_known_when_a_game_is_over(rules: Rules, seed: int) -> No
 def test_engine_refuses() -> None:
     with pytest.raises(ValueError, match="num_games must be >= 1, got 0"):
         SnakeEngine(Rules.classic(), 0)
+    with pytest.raises(ValueError, match=r"num_games must be a whole number, got 1\.5"):
+        SnakeEngine(Rules.classic(), 1.5)  # type: ignore[arg-type]
+    for seed, text in ((1.5, r"a whole number, got 1\.5"), (-1, ">= 0, got -1")):
+        with pytest.raises(ValueError, match=f"seed must be {text}"):
+            SnakeEngine(Rules.classic(), seed=seed)  # type: ignore[arg-type]
     engine = SnakeEngine(Rules.classic(), 3, seed=0)
     with pytest.raises(ValueError, match="one seed per game, got 2 seeds for 3 games"):
         engine.reset(seeds=[1, 2])
@@ -385,11 +390,16 @@ def test_engine_refuses() -> None:
         engine.reset(seeds=[1, 2, -1])
     with pytest.raises(ValueError, match=r"between 0 and 2\*\*64 - 1, got 18446744073709551616"):
         engine.reset(seeds=[1, 2, 2**64])
+    with pytest.raises(ValueError, match=r"seed must be a whole number, got 1\.5"):
+        engine.reset(seeds=[1, 2, 1.5])  # type: ignore[list-item]
     engine.reset()
     before = engine.save()
     for shape in [(3, 3), (4, 3), (12,), (3, 4, 1)]:
         with pytest.raises(ValueError, match=r"actions must have shape \(3, 4\)"):
             engine.step(np.zeros(shape, int))
+    for action in (0.0, np.inf, np.nan, True):
+        with pytest.raises(ValueError, match=r"actions must be integers, got (float64|bool)"):
+            engine.step(np.full((3, 4), action))
     with pytest.raises(ValueError, match=r"observation must be one of 'board', 'egocentric', 'single', got 'bord'"):
         engine.observe("bord")
     with pytest.raises(ValueError, match=r"actions must be one of 'absolute', 'relative', got 'rel'"):
@@ -397,8 +407,8 @@ def test_engine_refuses() -> None:
     assert_same_state(engine.state, before)
 
 
-@pytest.mark.parametrize("rows", [[3], [0, -1], [True, False, True], [0, 100]])
-def test_engine_refuses_rows_that_are_none(rows: list[int]) -> None:
+@pytest.mark.parametrize("rows", [[3], [0, -1], [True, False, True], [0, 100], [0.7], [[0, 1]], 0])
+def test_engine_refuses_rows_that_are_none(rows: Any) -> None:
     engine = SnakeEngine(Rules.classic(), 3, seed=0)
     engine.reset()
     before = engine.save()
@@ -488,17 +498,72 @@ def test_a_turn_is_the_four_calls_in_one(rules: Rules, seed: int) -> None:
         np.testing.assert_array_equal(rewards, other.rewards(WEIGHTS))
 
 
-def test_buffers_that_a_kernel_would_write_beyond_are_refused() -> None:
-    engine = SnakeEngine(Rules.classic(), 2, seed=1)
+def buffers(games: int) -> dict[str, np.ndarray]:
+    """Arrays for the `board` encoding, absolute actions and rewards of the classic game."""
+    shapes = {"views": ((7, 11, 11), np.uint8), "masks": ((4,), np.int8), "rewards": ((), np.float32)}
+    return {name: np.zeros((games, 4, *shape), dtype) for name, (shape, dtype) in shapes.items()}
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
+
+
+@pytest.mark.parametrize("name", ["views", "masks", "rewards"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda array: array[:1],
+        lambda array: array[:, :3].copy(),
+        lambda array: array.astype(np.float64),
+        lambda array: np.repeat(array, 2, axis=0)[::2],
+        lambda array: read_only(array.copy()),
+        lambda array: array.tolist(),
+    ],
+)
+def test_buffers_that_a_kernel_would_write_beyond_are_refused(name: str, change: Any) -> None:
+    engine, weights = SnakeEngine(Rules.classic(), 2, seed=1), RewardWeights()
     engine.reset()
-    for out in (
-        np.zeros((1, 4, 7, 11, 11), np.uint8),
-        np.zeros((2, 4, 7, 11, 11)),
-        np.zeros((2, 4, 7, 11, 22), np.uint8)[..., ::2],
+    calls = {
+        "views": lambda out: engine.observe("board", out),
+        "masks": lambda out: engine.action_masks("absolute", out),
+        "rewards": lambda out: engine.rewards(weights, out),
+    }
+    good = buffers(2)
+    wrong = change(good[name])
+    with pytest.raises(ValueError, match="out must be a C-contiguous writable array of shape"):
+        calls[name](wrong)
+    before = engine.save()
+    engine.turn(np.zeros((2, 4), int), "board", "absolute", weights, **good)
+    engine.load(before)
+    for _ in range(2):  # what was refused once is not taken for checked
+        with pytest.raises(ValueError, match=f"{name} must be a C-contiguous writable array of shape"):
+            engine.turn(np.zeros((2, 4), int), "board", "absolute", weights, **{**good, name: wrong})
+    assert_same_state(engine.state, before)
+
+
+def test_a_turn_refuses_what_it_does_not_know() -> None:
+    engine, good = SnakeEngine(Rules.classic(), 2, seed=1), buffers(2)
+    engine.reset()
+    engine.turn(np.zeros((2, 4), int), "board", "absolute", RewardWeights(), **good)
+    for arguments, text in (
+        (("bord", "absolute", RewardWeights()), "observation must be one of"),
+        (("board", "absolut", RewardWeights()), "actions must be one of"),
+        (("board", "absolute", "shaped"), "weights must be RewardWeights, got str"),
+        (("single", "absolute", RewardWeights()), "views must be"),
+        (("board", "relative", RewardWeights()), "masks must be"),
     ):
-        with pytest.raises(ValueError, match=r"out must be a C-contiguous array of shape \(2, 4, 7, 11, 11\) and type uint8"):
-            engine.observe("board", out)
-    with pytest.raises(ValueError, match="out must be"):
-        engine.action_masks("absolute", np.zeros((1, 1, 4), np.int8))
-    with pytest.raises(ValueError, match="out must be"):
-        engine.rewards(RewardWeights(), np.zeros((1, 4), np.float32))
+        with pytest.raises(ValueError, match=text):
+            engine.turn(np.zeros((2, 4), int), *arguments, **good)
+    with pytest.raises(ValueError, match="weights must be RewardWeights, got str"):
+        engine.rewards("shaped")  # type: ignore[arg-type]
+
+
+def test_a_game_of_a_batch_takes_buffers_of_one_game() -> None:
+    engine, weights, good = SnakeEngine(Rules.classic(), 2, seed=1), RewardWeights(), buffers(2)
+    engine.reset()
+    engine.turn(np.zeros((2, 4), int), "board", "absolute", weights, **good)
+    one = engine.game(0)
+    with pytest.raises(ValueError, match="views must be"):
+        one.turn(np.zeros((1, 4), int), "board", "absolute", weights, **good)
+    one.turn(np.zeros((1, 4), int), "board", "absolute", weights, **buffers(1))

@@ -6,9 +6,14 @@ from random import Random
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from snake_pz.core.engine import SnakeEngine
-from snake_pz.core.state import Position, body_cells
+from snake_pz.core.randomness import below, draw, turn_key
+from snake_pz.core.rule_codes import rule_codes
+from snake_pz.core.state import Position, SnakeState, body_cells
+from snake_pz.core.upkeep import spawn_food
 from snake_pz.rules import Rules
 from tests.support.oracle import beside
 from tests.support.recorded_games import (
@@ -21,6 +26,7 @@ from tests.support.recorded_games import (
     engine_at,
     preset,
     read_games,
+    seeds,
 )
 
 
@@ -47,6 +53,58 @@ def test_several_pieces_are_uniform_and_on_different_cells() -> None:
     counts = spawned(rules, Position(bodies=[[(2, 2)]]), [0], 5_000)
     assert counts.sum() == 30_000
     assert_uniform(np.delete(counts, 1 * 5 + 2), 30_000)
+
+
+def placed(rules: Rules, state: SnakeState, key: np.uint64) -> list[int]:
+    """The cells of the food that appears, by the words of the rule: a few draws of any cell, then one of the free cells."""
+    width, cells = rules.width, rules.num_cells
+    free = [cell for cell in range(cells) if state.occupancy[0, cell] == 0 and state.food[0, cell] == 0]
+    if not rules.food_near_heads:
+        heads = [int(body_cells(state, 0, i)[0]) for i in np.flatnonzero(state.alive[0])]
+        free = [c for c in free if all(abs(c % width - h % width) + abs(c // width - h // width) != 1 for h in heads)]
+    found: list[int] = []
+    for piece in range(rules.food_minimum - int(state.food_count[0])):
+        tries = [int(below(np.uint64(draw(key, piece * 16 + k)), cells)) for k in range(8)]
+        cell = next((cell for cell in tries if cell in free), None)
+        if cell is None:
+            if not free:
+                break
+            cell = free[int(below(np.uint64(draw(key, piece * 16 + 8)), len(free)))]
+        free.remove(cell)
+        found.append(cell)
+    return found
+
+
+@given(st.integers(2, 9), st.integers(2, 9), st.floats(0, 1), st.booleans(), seeds)
+@settings(max_examples=60)
+def test_food_falls_where_its_draws_say(width: int, height: int, share: float, near: bool, seed: int) -> None:
+    """Replays depend on it: few pieces and many, on boards that are empty and full."""
+    random = np.random.default_rng(seed)
+    pieces = int(share * width * height)
+    rules = Rules(width=width, height=height, num_snakes=2, start="scattered", start_length=1, food_initial=0,
+                  food_minimum=pieces, food_near_heads=near, hunger="none", edge="wrap")  # fmt: skip
+    cells = [(int(c) % width, int(c) // width) for c in random.permutation(width * height)]
+    many = int(random.integers(0, pieces + 1))
+    engine = engine_at(rules, [Position(bodies=[cells[:1], cells[1:2]], food=cells[2 : 2 + many], turn=4, seed=seed)])
+    before = engine.save()
+    spawn_food(engine.state, rule_codes(rules))
+    new = (engine.state.food[0] > 0) & (before.food[0] == 0)
+    assert sorted(placed(rules, before, np.uint64(turn_key(np.uint64(seed), 4)))) == np.flatnonzero(new).tolist()
+    assert engine.state.food.max(initial=0) <= 1
+    assert engine.state.food_count[0] == engine.state.food.sum()
+
+
+def test_the_most_food_among_the_most_snakes_takes_no_time() -> None:
+    """The cost is linear; if every piece looked at every cell and every snake, this would take minutes."""
+    rules = Rules(width=128, height=128, num_snakes=1000, start="scattered", start_length=1, food_initial=0,
+                  food_minimum=128 * 128, food_near_heads=False)  # fmt: skip
+    engine = SnakeEngine(rules, seed=0)
+    engine.reset()
+    engine.step(np.zeros((1, 1000), np.int8))
+    free = (engine.state.occupancy[0] == 0) & (engine.state.food[0] == 0)
+    heads = {int(body_cells(engine.state, 0, i)[0]) for i in np.flatnonzero(engine.state.alive[0])}
+    beside_heads = {h + d for h in heads for d in (-128, 128, *([-1] if h % 128 else []), *([1] if h % 128 < 127 else []))}
+    assert set(np.flatnonzero(free).tolist()) <= beside_heads
 
 
 def test_pairs_of_pieces_are_uniform_on_a_nearly_full_board() -> None:

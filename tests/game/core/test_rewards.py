@@ -290,10 +290,12 @@ def test_presets() -> None:
     [
         ("shpaed", "rewards must be one of 'shaped', 'rank'"),
         ({"fodo": 1.0}, r"unknown reward weight 'fodo' \(did you mean 'food'\?\)"),
-        ({"food": "much"}, "reward weight food must be a finite number, got 'much'"),
-        ({"win": float("nan")}, "reward weight win must be a finite number"),
-        ({"step": float("inf")}, "reward weight step must be a finite number"),
-        ({"death": True}, "reward weight death must be a finite number"),
+        ({"food": "much"}, "reward weight food must be a number from -1e30 to 1e30, got 'much'"),
+        ({"win": float("nan")}, "reward weight win must be a number from -1e30 to 1e30"),
+        ({"step": float("inf")}, "reward weight step must be a number from -1e30 to 1e30"),
+        ({"death": True}, "reward weight death must be a number from -1e30 to 1e30"),
+        ({"rank": 1e31}, "reward weight rank must be a number from -1e30 to 1e30, got 1e.31"),
+        ({"rank": -(10**400)}, "reward weight rank must be a number from -1e30 to 1e30"),
         (3.0, "rewards must be RewardWeights, a preset's name or a dict of weights, got float"),
     ],
 )

@@ -84,10 +84,17 @@ def test_refuses() -> None:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"health": [61, 5]}, "health must have a number from -32768 to 60 for each of 2 snakes, got [61, 5]"),
-        ({"health": [5]}, "health must have a number from -32768 to 60 for each of 2 snakes, got [5]"),
-        ({"headings": [0, 4]}, "headings must have a number from -1 to 3 for each of 2 snakes, got [0, 4]"),
+        ({"health": [61, 5]}, "health must have a whole number from -32768 to 60 for each of 2 snakes, got [61, 5]"),
+        ({"health": [5]}, "health must have a whole number from -32768 to 60 for each of 2 snakes, got [5]"),
+        ({"headings": [0, 4]}, "headings must have a whole number from -1 to 3 for each of 2 snakes, got [0, 4]"),
         ({"alive": [True]}, "alive must have"),
+        ({"headings": [0, 0.5]}, "headings must have a whole number from -1 to 3"),
+        ({"turn": 2**30 + 1}, "turn must be between 0 and 1073741824, got 1073741825"),
+        ({"turn": 0.5}, "turn must be a whole number, got 0.5"),
+        ({"seed": -1}, "seed must be between 0 and 2**64 - 1, got -1"),
+        ({"seed": 1.5}, "seed must be a whole number, got 1.5"),
+        ({"food": [(0.5, 0)]}, "a cell is (x, y) in whole numbers, got (0.5, 0)"),
+        ({"hazards": [(0,)]}, "a cell is (x, y) in whole numbers, got (0,)"),
     ],
 )
 def test_refuses_what_no_snake_can_have(change: dict[str, Any], text: str) -> None:

@@ -227,6 +227,7 @@ def test_a_recording_that_broke_off_shows_what_there_is(tmp_path: Path) -> None:
         (lambda lines: [*lines[:-1], lines[-1][: lines[-1].index('"hash"')] + '"hash":""}'], "lacks the hash"),
         (lambda lines: [lines[0].replace('"seed":11', '"seed":11.5'), *lines[1:]], "seed must be a whole number, got 11.5"),
         (lambda lines: [lines[0].replace('"seed":11', '"seed":Infinity'), *lines[1:]], "seed must be a whole number, got inf"),
+        (lambda lines: [lines[0].replace('"seed":11', '"seed":-1'), *lines[1:]], "damaged .*seed must be between 0 and"),
         (lambda lines: [lines[0].replace('"snake_0"', "7"), *lines[1:]], "a name for each of 4 snakes"),
         (lambda lines: ["[" * 100_000], "is no snake-pz replay"),
         (lambda lines: ["not json"], "is no snake-pz replay"),
