@@ -62,7 +62,6 @@ class Bot(Player):
         self.observation_space: gymnasium.Space[Any] = board
         self.action_space: gymnasium.Space[Any] = action_space("absolute")
         self._rules = bot_rules(rules, board.shape)
-        self._choose = KERNELS[name]
         self._start(seed_sequence(None))
 
     @override
@@ -111,7 +110,8 @@ class Bot(Player):
         slots = slots.astype(np.intp, copy=False)
         actions = np.empty(len(observations), np.int64)
         planes = np.ascontiguousarray(observations).reshape(len(observations), shape[0], shape[1] * shape[2])
-        self._choose(planes, np.ascontiguousarray(masks, np.int8), self._rules, slots, self._seed, self._calls, actions)
+        choose = KERNELS[self.name]  # not kept: a pickled bot would bring along its kernel, to be compiled again
+        choose(planes, np.ascontiguousarray(masks, np.int8), self._rules, slots, self._seed, self._calls, actions)
         self._calls += 1
         return actions
 

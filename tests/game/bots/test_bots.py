@@ -320,6 +320,12 @@ def test_a_seed_fixes_what_a_bot_does(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BOTS)
+def test_a_pickled_bot_has_no_kernel_in_it(name: str) -> None:
+    """It would be compiled again, and play as the version that pickled it."""
+    assert b"numba" not in pickle.dumps(make_bot(name, TWO))
+
+
+@pytest.mark.parametrize("name", BOTS)
 def test_spaces_and_results(name: str) -> None:
     bot = make_bot(name, TWO)
     assert bot.name == name
