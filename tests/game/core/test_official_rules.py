@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import gzip
 import hashlib
 import json
@@ -34,6 +35,9 @@ SIZES = {
 
 Record = dict[str, Any]
 
+recorded = functools.cache(read)
+"""The records of a file, parsed once: a test that changes one changes a copy."""
+
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.split(".")[0])
 def test_every_record_holds(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -56,7 +60,7 @@ def test_the_data_are_those_described() -> None:
 
 def record(name: str, condition: Callable[[Record], bool]) -> Record:
     """A copy of the first record of a file that meets a condition."""
-    return copy.deepcopy(next(found for found in read(DATA / f"{name}.jsonl.gz") if condition(found)))
+    return copy.deepcopy(next(found for found in recorded(DATA / f"{name}.jsonl.gz") if condition(found)))
 
 
 def causes(found: Record) -> list[tuple[str, str]]:
@@ -319,5 +323,5 @@ EVENT_COUNTS = {
 
 @pytest.mark.parametrize("name", EVENT_COUNTS)
 def test_kinds_of_event_are_counted_as_recorded(name: str) -> None:
-    counts = Counter(event for found in read(DATA / f"{name}.jsonl.gz") for event in events(found))
+    counts = Counter(event for found in recorded(DATA / f"{name}.jsonl.gz") for event in events(found))
     assert {event: counts[event] for event in EVENT_COUNTS[name]} == EVENT_COUNTS[name]
