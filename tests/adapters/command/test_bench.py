@@ -14,6 +14,7 @@ from adapters.command.soak import soak
 from adapters.vec_env.curry import CurryVecEnv
 
 
+@pytest.mark.slow
 def test_bench_opponents_prints_every_row() -> None:
     tables = bench_opponents(0.01, games=(2, 4))
     text = " ".join("".join(str(cell) for column in table.columns for cell in column.cells) for table in tables)
