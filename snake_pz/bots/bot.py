@@ -9,8 +9,9 @@ may enter the cell and this snake would die, or another tail may stay because it
 - `greedy` takes the best verdict, then the move nearest to food by distance on an empty board.
 - `survivor` also searches the board from each possible cell, treating body cells as free once they will have been left, and
   goes for the food nearest by that search. A dead end is worse to it than a risky move and better than a starving one.
-- `territorial` also prefers moves after which it reaches the most cells before any other snake, and goes for food when hungry.
-  It is the strongest, and takes several times as long as `survivor`.
+- `territorial` also prefers moves after which it reaches the most cells before any other snake. It goes for food when hungry,
+  and whatever cells that costs when it would otherwise hardly live to reach any. It is the strongest, and takes several times
+  as long as `survivor`.
 """
 
 from __future__ import annotations

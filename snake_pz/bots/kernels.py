@@ -20,6 +20,7 @@ from snake_pz.bots.verdicts import (
     Planes,
     damage,
     distance,
+    endurance,
     judge,
     look,
     meets_shorter,
@@ -37,16 +38,20 @@ _SHUT_IN = 1e6  # cost of reaching no more cells than the snake is long
 _WON_HEAD_ON = 5.0  # reward for a cell where a shorter snake may collide
 _FULL_HAZARD = 20.0  # cost of a hazard that takes full health; smaller damage in proportion
 
-# Weights of `territorial`, in place of the steps to food and of `_WON_HEAD_ON`. Larger boards scale its lexicographic costs.
+# Weights of `territorial`, in place of the steps to food, `_WON_HEAD_ON` and `_FULL_HAZARD`. Larger boards scale its
+# lexicographic costs.
 _TERRITORY = 4.0  # reward for each cell that it reaches first
 _CRAMPED = 50.0  # cost of each cell by which these are fewer than the snake is long
 _APPETITE = 0.7  # cost of each step to food
 _LEADER_EATS = 2.8  # factor of that cost while no other snake is as long
 _HUNGRY_EATS = 8.0  # factor of that cost while hungry
 _HUNGRY_BELOW = 140  # level of the clock
+_FAMINE = 60.0  # cost of each turn without which it would not live long enough to reach food with `_SPARE` turns to spare
+_SPARE = 10  # turns for detours
+_HARM = 400.0  # cost of a hazard that takes full health; smaller damage in proportion
 _LATE = 20.0  # steps added to food that others reach first
 _KILL = 10.5  # reward for a cell where a shorter snake may collide
-_LADDER_CELLS = 1000  # cells of a board up to which costs are not scaled
+_LADDER_CELLS = 700  # cells of a board up to which costs are not scaled
 
 
 @kernel
@@ -119,22 +124,25 @@ def _territorial(
         judge(planes, masks, b, r, head, others, verdicts)
         length = own_length(planes, b, head) if head >= 0 else 0
         appetite = _appetite(planes, b, others)
+        turns_left = endurance(planes, b, r, head, length) if head >= 0 else 0
         for direction in range(4):
             scores[direction] = -_VERDICT_COST[verdicts[direction]] * ladder
             if verdicts[direction] >= TAKEN:
                 continue
             cell = int64(r.neighbours[head, direction])
+            lost = max(damage(planes, b, r, cell), 0) if planes[b, FOOD, cell] == 0 else 0
             space, way = _flood(planes, b, r.neighbours, cell, length + 1, arrival, queue)
             if space <= length:
                 scores[direction] += space - _SHUT_IN * ladder
             else:
                 own, own_way = _claim(planes, b, r.neighbours, head, cell, others, arrival, queue, ours)
-                scores[direction] += _TERRITORY * own - appetite * (own_way if own_way > 0 else way + _LATE)
+                steps = own_way if own_way > 0 else way + _LATE
+                scores[direction] += _TERRITORY * own - appetite * steps
                 scores[direction] -= _CRAMPED * max(length - own, 0)
+                scores[direction] -= _FAMINE * max(steps + _SPARE + lost - turns_left, 0)
             if meets_shorter(planes, b, r, cell):
                 scores[direction] += _KILL
-            if planes[b, FOOD, cell] == 0:
-                scores[direction] -= _FULL_HAZARD * max(damage(planes, b, r, cell), 0) / r.max_health
+            scores[direction] -= _HARM * lost / r.max_health
         out[b] = _best(scores, draw(key, slots[b]))
 
 

@@ -34,6 +34,7 @@ class BotRules(NamedTuple):
     longest_survives: bool
     may_reverse: bool  # whether reversing is a move like any other
     hunger: int  # health lost on each turn
+    segment_every: int  # turns from one loss of a tail segment to the next; 0: hunger takes none
     hazard_damage: int
     max_health: int
 
@@ -56,6 +57,7 @@ def bot_rules(rules: Rules, shape: tuple[int, ...]) -> BotRules:
         longest_survives=rules.head_to_head == "longest_survives",
         may_reverse=rules.reverse == "is_a_move",
         hunger=int(rules.hunger == "health"),
+        segment_every=rules.hunger_every if rules.hunger == "segment" else 0,
         hazard_damage=rules.hazard_damage,
         max_health=rules.max_health,
     )
@@ -65,6 +67,7 @@ OWN, OWN_HEAD, OTHERS, OTHER_HEADS, FOOD, OBSTACLES, CLOCK = range(len(BOARD_PLA
 LONGER = 255  # level of the head of a snake that is as long or longer
 UNTOLD = 255  # level of a body cell that stays occupied for longer than the plane encodes
 HAZARD_STEP = 64  # level of one listing of a hazard
+_FOR_EVER = 1 << 30  # turns
 
 SAFE, RISKY, STARVING, TAKEN, DEADLY, BACK, FORBIDDEN = range(7)
 
@@ -108,6 +111,22 @@ def occupied_for(planes: Planes, b: int, cell: int) -> int:
 
 
 @kernel
+def least_health(planes: Planes, b: int, r: BotRules, head: int) -> int:
+    """The least health that the clock's level can mean; exact if max_health is at most 255."""
+    return -(-int64(planes[b, CLOCK, head]) * r.max_health // 255)
+
+
+@kernel
+def endurance(planes: Planes, b: int, r: BotRules, head: int, length: int) -> int:
+    """Turns for which the snake surely lives without eating."""
+    if r.hunger > 0:
+        return least_health(planes, b, r, head) - 1
+    if r.segment_every > 0:
+        return (length - 1) * r.segment_every
+    return _FOR_EVER
+
+
+@kernel
 def damage(planes: Planes, b: int, r: BotRules, cell: int) -> int:
     """Health lost on a cell by its hazards."""
     return r.hazard_damage * (int64(planes[b, OBSTACLES, cell]) // HAZARD_STEP)
@@ -133,8 +152,7 @@ def judge(planes: Planes, masks: Masks, b: int, r: BotRules, head: int, heads: C
         verdicts[:] = DEADLY
         return
     starves = r.hunger > 0 or r.hazard_damage != 0
-    # The least health with this level; exact if max_health is at most 255.
-    health = -(-int64(planes[b, CLOCK, head]) * r.max_health // 255)
+    health = least_health(planes, b, r, head)
     for direction in range(4):
         cell = int64(r.neighbours[head, direction])
         if masks[b, direction] == 0:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from adapters.evaluation.evaluate import play_games
+from adapters.evaluation.tournament import tournament
 from snake_pz.core.state import Cell, Position
+from snake_pz.presets import preset
 from snake_pz.rules import Rules
 from tests.support.bot_positions import DOWN, FAR_AWAY, GOING_UP, LEFT, RIGHT, TWO, UP, choices
 
@@ -38,6 +40,40 @@ def test_territory_before_food_unless_hungry() -> None:
     assert chosen(*snakes, food=(6, 1)) == {LEFT}
     assert chosen(*snakes, food=(6, 1), health=55) == {LEFT}  # level 140 of 255
     assert chosen(*snakes, food=(6, 1), health=54) == {UP}
+
+
+def test_what_it_needs_to_live_comes_before_territory() -> None:
+    snakes = up_to(2, 5), up_to(6, 8, 3)
+    assert chosen(*snakes, food=(0, 1), health=19) == {RIGHT}
+    assert chosen(*snakes, food=(0, 1), health=18) == {LEFT}  # seven turns to food after a move to the right, ten to spare
+
+
+def test_a_snake_that_hunger_would_end_comes_to_eat() -> None:
+    rules = Rules.hungry_geese(num_snakes=2)
+
+    def moves(*snake: Cell, rules: Rules = rules) -> set[int]:
+        return chosen(list(snake), [(5, 3)], food=(2, 0), rules=rules)
+
+    assert moves((2, 3), rules=rules.replace(hunger="none")) == {LEFT}
+    assert moves((2, 3)) == {UP}
+    assert moves((2, 3), (2, 4)) == {LEFT}
+    assert moves((2, 3), (2, 4), rules=rules.replace(hunger_every=5)) == {UP}
+
+
+def in_front_of_a_hazard(damage: int, *others: Cell, food: Cell, x: int = 2, health: int = 100) -> set[int]:
+    """What it does with a hazard on its right, where most cells are to be had."""
+    position = Position([up_to(x, 5), list(others)], food=[food], hazards=[(x + 1, 5)], health=[health, 100])
+    return choices("territorial", TWO.replace(hazard_damage=damage), position)
+
+
+def test_goes_round_a_hazard_even_if_that_costs_cells() -> None:
+    assert in_front_of_a_hazard(2, *up_to(5, 7), x=1, food=(1, 1)) == {RIGHT}
+    assert in_front_of_a_hazard(14, *up_to(5, 7), x=1, food=(1, 1)) == {UP}
+
+
+def test_crosses_a_hazard_only_with_health_enough_to_reach_food() -> None:
+    assert in_front_of_a_hazard(2, *up_to(10, 5), food=(5, 2), health=19) == {RIGHT}  # six steps, ten to spare
+    assert in_front_of_a_hazard(2, *up_to(10, 5), food=(5, 2), health=18) == {UP}
 
 
 def test_who_is_longest_wants_food_more() -> None:
@@ -121,6 +157,13 @@ def test_beats_survivor() -> None:
 
 def test_survivor_does_not_beat_it() -> None:
     assert play_games(["survivor"] + ["territorial"] * 3, games=400).win_rates[0] < 0.15
+
+
+@pytest.mark.parametrize("rules", ["classic", "battlesnake"])
+def test_seldom_starves_in_duels(rules: str) -> None:
+    standings = tournament(["territorial", "territorial"], games=200, env_kwargs={"rules": preset(rules, num_snakes=2)})
+    starved = [standing.deaths.get("starvation", 0.0) for standing in standings.standings]
+    assert sum(starved) / 2 < 0.03  # 0.01 and 0.001 over 2,000 games
 
 
 @pytest.mark.slow
