@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from adapters.evaluation.tournament import tournament
     from adapters.gym import make_gym_env, make_gym_vec
     from adapters.networks import policy_kwargs, snake_policy_kwargs
+    from adapters.opponents.models import load_model
     from adapters.opponents.parse import frozen, mixture
     from adapters.opponents.pool import OpponentPool
     from adapters.opponents.protocol import Opponent, Source
@@ -46,6 +47,7 @@ __all__ = [
     "Source",
     "curried_env_test",
     "frozen",
+    "load_model",
     "make_gym_env",
     "make_gym_vec",
     "make_sb3_env",
@@ -64,6 +66,7 @@ __getattr__, __dir__, _ = lazy_loader.attach(
         "evaluation.tournament": ["tournament"],
         "gym": ["make_gym_env", "make_gym_vec"],
         "networks": ["policy_kwargs", "snake_policy_kwargs"],
+        "opponents.models": ["load_model"],
         "opponents.pool": ["OpponentPool"],
         "opponents.protocol": ["Opponent", "Source"],
         "opponents.parse": ["frozen", "mixture"],

@@ -13,6 +13,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from adapters.opponents.unpickling import Trust
 from adapters.sb3 import make_sb3_env
 from adapters.vec_env.curry import CurryVecEnv
 from snake_pz.players import Observations, map_arrays
@@ -36,6 +37,7 @@ def make_gym_env(
     backend: Literal["auto", "native", "supersuit"] = "auto",
     deterministic: bool = False,
     device: torch.device | str = "auto",
+    trust: Trust = False,
 ) -> CurryEnv:
     """Make a Gymnasium environment of one game, in which the caller plays one seat and `opponent` the others.
 
@@ -48,12 +50,13 @@ def make_gym_env(
         backend: as in `make_sb3_env`.
         deterministic: opponents take their likeliest action, if they are not told otherwise.
         device: where checkpoints and models predict.
+        trust: what the opponents' files may ask for beside known classes, as in `make_sb3_env`.
 
     Raises:
         ValueError: an argument does not fit.
         FileNotFoundError: there is no such checkpoint.
     """
-    options = {"backend": backend, "deterministic": deterministic, "device": device}
+    options = {"backend": backend, "deterministic": deterministic, "device": device, "trust": trust}
     return CurryEnv(_one_learner(opponent, env, env_kwargs, learner, 1, options), flatten=flatten)
 
 
@@ -69,6 +72,7 @@ def make_gym_vec(
     num_workers: int = 0,
     deterministic: bool = False,
     device: torch.device | str = "auto",
+    trust: Trust = False,
 ) -> CurryVectorEnv:
     """Make a Gymnasium vector environment of `num_envs` games played side by side; arguments as for `make_gym_env`.
 
@@ -76,7 +80,7 @@ def make_gym_vec(
         ValueError: an argument does not fit.
         FileNotFoundError: there is no such checkpoint.
     """
-    options = {"backend": backend, "num_workers": num_workers, "deterministic": deterministic, "device": device}
+    options = {"backend": backend, "num_workers": num_workers, "deterministic": deterministic, "device": device, "trust": trust}
     return CurryVectorEnv(_one_learner(opponent, env, env_kwargs, learner, num_envs, options), flatten=flatten)
 
 

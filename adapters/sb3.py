@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from adapters.opponents.unpickling import Trust
 from adapters.vec_env.build import make_curried_games
 from adapters.vec_env.curry import CurryVecEnv
 
@@ -25,6 +26,7 @@ def make_sb3_env(
     num_workers: int = 0,
     deterministic: bool = False,
     device: torch.device | str = "auto",
+    trust: Trust = False,
     seed: int | None = None,
 ) -> CurryVecEnv:
     """Make a Stable-Baselines3 VecEnv in which the learner plays one seat of each game and `opponent` the others.
@@ -40,12 +42,12 @@ def make_sb3_env(
         PPO(..., env, rollout_buffer_class=ActiveRolloutBuffer, rollout_buffer_kwargs={"active": env.active})
 
     Args:
-        opponent: who plays the other seats. The path of a checkpoint that SB3 saved (a pickle: load only what you trust); a
-            live model or policy, which is copied and so does not learn on; the name of a bot ("random", and for the snake
-            also "greedy", "survivor" and "territorial") or "champion"; a function `f(observations) -> actions` on batches;
-            an `Opponent` or a `Source` of them; `frozen(...)`, a checkpoint or model with settings of its own; an
-            `OpponentPool` or its folder; `mixture({...})`, drawn anew for every game; a list of these in the order of the enemy
-            seats, or a dict by agent name if `learners` are named. None if all agents learn.
+        opponent: who plays the other seats. The path of a checkpoint that SB3 saved; a live model or policy, which is copied
+            and so does not learn on; the name of a bot ("random", and for the snake also "greedy", "survivor" and
+            "territorial") or "champion"; a function `f(observations) -> actions` on batches; an `Opponent` or a `Source` of
+            them; `frozen(...)`, a checkpoint or model with settings of its own; an `OpponentPool` or its folder;
+            `mixture({...})`, drawn anew for every game; a list of these in the order of the enemy seats, or a dict by agent
+            name if `learners` are named. None if all agents learn.
         env: the game; None is the snake of this package, as is `snake_v0.parallel_env`. A function or class that makes a
             PettingZoo parallel environment, such an environment (copied for every game), or its id in PettingZoo's registry.
         env_kwargs: arguments for the environment's constructor; for the snake its encoding, actions, rewards and rules, such as
@@ -59,6 +61,8 @@ def make_sb3_env(
             environment is slow; `env` and what it refers to must be picklable. `WorkerGames` says more.
         deterministic: opponents take their likeliest action instead of sampling, if they are not told otherwise.
         device: where checkpoints and models predict; "auto" is the GPU if there is one.
+        trust: what the opponents' files may ask for beside known classes: names, such as `["my_package.MyExtractor"]`, or True
+            for anything, so that a file may run any code. See `frozen`, which gives it to one opponent.
         seed: fixes games, seating, opponents and their actions, as `seed()` of the VecEnv does. PPO(seed=...) does it too.
 
     Returns:
@@ -78,6 +82,7 @@ def make_sb3_env(
         num_workers=num_workers,
         deterministic=deterministic,
         device=device,
+        trust=trust,
     )
     try:
         venv = CurryVecEnv(*games)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from adapters.opponents.parse import Mixture, Pool, by_seat, parse
 from adapters.opponents.resolver import Resolver
+from adapters.opponents.unpickling import Trust
 from snake_pz import Rules, make_bot
 from snake_pz.core.actions import action_space
 from snake_pz.core.observations import OBSERVATIONS, observation_space
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
     from snake_pz.players import Player
 
 
-def seat_humans(rules: Rules, humans: int, opponents: Sequence[str] | None = None, *, device: str = "auto") -> list[Player]:
+def seat_humans(
+    rules: Rules, humans: int, opponents: Sequence[str] | None = None, *, device: str = "auto", trust: Trust = False
+) -> list[Player]:
     """A player for each snake: people on the first seats, opponents on the others.
 
     Args:
@@ -24,6 +27,7 @@ def seat_humans(rules: Rules, humans: int, opponents: Sequence[str] | None = Non
         humans: people at the keyboard, 1 (arrows or WASD) or 2 (one arrows, one WASD).
         opponents: a bot's name or a checkpoint each, by seat; one alone plays all seats. None: "greedy", if any are left.
         device: where policies predict.
+        trust: what checkpoints may ask for beside known classes, as in `make_sb3_env`.
 
     Raises:
         FileNotFoundError: there is no such checkpoint.
@@ -53,6 +57,7 @@ def seat_humans(rules: Rules, humans: int, opponents: Sequence[str] | None = Non
         make_bot=lambda name: make_bot(name, rules),
         other_spaces=[observation_space(rules, name) for name in OBSERVATIONS if name != "board"],
         device=device,
+        trust=trust,
     )
     seats = by_seat(parsed[0] if len(parsed) == 1 else parsed, None, rules.num_snakes - humans)
     return [*people, *cast("list[Player]", [resolver.make(one) for one in seats])]  # a command line names no sources

@@ -20,7 +20,17 @@ app.add_typer(bench_app, name="bench")
 WHO = "a bot (random, greedy, survivor, territorial), champion (trained on the classic 11x11 board), a checkpoint"
 
 
+TRUST = typer.Option(
+    "--trust",
+    metavar="NAME",
+    help="A class that checkpoints may ask for beside known ones, as my_package.MyExtractor; all: they may run any code.",
+)
 NUM_SNAKES = typer.Option("--num-snakes", "--snakes", help="Snakes on the board, people included.")
+
+
+def _trust(names: list[str] | None) -> bool | list[str]:
+    """As the functions take it."""
+    return True if names and "all" in names else names or False
 
 
 def _default(setting: str, text: str) -> str:
@@ -95,6 +105,7 @@ def train(
     snapshot_every: Annotated[int | None, typer.Option(help=_default("snapshot_every", "Steps between snapshots."))] = None,
     seed: Annotated[int | None, typer.Option(help="Of everything. Default: drawn, and kept in config.json.")] = None,
     device: Annotated[str | None, typer.Option(help=_default("device", "auto, cpu, cuda, ..."))] = None,
+    trust: Annotated[list[str] | None, TRUST] = None,
 ) -> None:
     """Train by self-play with PPO; keeps snapshots, win rates, ratings, a game to look at and a report of it all."""
     given: dict[str, Any] = {
@@ -128,7 +139,7 @@ def train(
                 raise ValueError(
                     f"a resumed run keeps its settings; only --total-timesteps and --minutes go with --resume, got {refused}"
                 )
-            training.resume(resume, total_timesteps=total_timesteps, minutes=minutes, say=terminal.say)
+            training.resume(resume, total_timesteps=total_timesteps, minutes=minutes, say=terminal.say, trust=_trust(trust))
             return
         if config is not None and quick:
             raise ValueError("--config and --quick are two recipes: give one")
@@ -144,7 +155,7 @@ def train(
             )
         for folder in training.free_folders(Path("runs/snake")) if out is None else [out]:
             try:
-                training.train(folder, recipe, terminal.say)
+                training.train(folder, recipe, terminal.say, trust=_trust(trust))
                 return
             except training.FolderTakenError:
                 if out is not None:  # else another process was quicker, and the next one is tried
@@ -165,6 +176,7 @@ def play(
     fps: Annotated[float, typer.Option(help="Turns per second; + and - change it.")] = 6,
     seed: Annotated[int | None, typer.Option(min=0, help="Of the first game and its opponents.")] = None,
     record: Annotated[Path | None, typer.Option(help="Keep the game here as a replay, later ones beside it.")] = None,
+    trust: Annotated[list[str] | None, TRUST] = None,
 ) -> None:
     """Play against bots and checkpoints, or against each other."""
     with command() as terminal:
@@ -174,7 +186,8 @@ def play(
         from snake_pz.presets import preset
 
         chosen = preset(rules, width=width, height=height, num_snakes=num_snakes)
-        session = Session(LocalMatch(chosen, seat_humans(chosen, humans, opponent)), fps=fps, seed=seed, record=record)
+        players = seat_humans(chosen, humans, opponent, trust=_trust(trust))
+        session = Session(LocalMatch(chosen, players), fps=fps, seed=seed, record=record)
         session.run()
         for path in session.recordings:
             terminal.say(f"recorded {path}")
@@ -198,6 +211,7 @@ def watch(
     mp4: Annotated[Path | None, typer.Option(help="Write a film; needs the extra `video`.")] = None,
     ansi: Annotated[bool, typer.Option("--ansi", help="Show it in the terminal.")] = False,
     window: Annotated[bool, typer.Option("--window", help="Open the window although something is written.")] = False,
+    trust: Annotated[list[str] | None, TRUST] = None,
 ) -> None:
     """Watch a replay, or a game among players: `watch game.jsonl`, `watch --players greedy greedy survivor model.zip`."""
     with command() as terminal:
@@ -217,7 +231,8 @@ def watch(
             from snake_pz.presets import preset
 
             chosen = preset(rules, width=width, height=height, num_snakes=len(what))
-            replay = record_game(what, seed=seed, env_kwargs={"rules": chosen, "max_cycles": max_cycles})
+            env_kwargs = {"rules": chosen, "max_cycles": max_cycles}
+            replay = record_game(what, seed=seed, env_kwargs=env_kwargs, trust=_trust(trust))
         elif len(what) == 1:
             replay = Replay.load(what[0])
         else:
@@ -275,6 +290,7 @@ def tournament(
     json: Annotated[Path | None, typer.Option(help="Write the standings; - prints them instead of the table.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Write a row per player.")] = None,
     replays: Annotated[Path | None, typer.Option(help="A folder for replays of the first 10 games.")] = None,
+    trust: Annotated[list[str] | None, TRUST] = None,
 ) -> None:
     """Rate players by many games among them: `tournament survivor greedy random model.zip --games 2000`."""
     with command() as terminal:
@@ -291,6 +307,7 @@ def tournament(
             env_kwargs={"rules": preset(rules, width=width, height=height, num_snakes=num_snakes), "max_cycles": max_cycles},
             deterministic=deterministic,
             device=device,
+            trust=_trust(trust),
             progress=True,
             replays=replays,
         )

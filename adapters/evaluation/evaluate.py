@@ -15,6 +15,7 @@ from adapters.games.native import NativeGameBatch
 from adapters.opponents.lineup import OpponentLineup
 from adapters.opponents.protocol import Opponent, Source
 from adapters.opponents.resolver import opponents_for
+from adapters.opponents.unpickling import Trust
 from snake_pz.ranges import seed_sequence
 from snake_pz.replay.recording import Replay, distinct_names
 
@@ -37,6 +38,7 @@ def play_games(
     num_workers: int = 0,
     deterministic: bool = False,
     device: torch.device | str = "auto",
+    trust: Trust = False,
     placement: Placement = "auto",
 ) -> Results:
     """Play games to the end, players shuffled over the seats in each.
@@ -53,6 +55,7 @@ def play_games(
         num_workers: in how many processes the games are stepped; the snake needs none.
         deterministic: whether policies take their likeliest action instead of sampling.
         device: where policies predict.
+        trust: what the players' files may ask for beside known classes, as in `make_sb3_env`.
         placement: how the agents of a game are placed, as `tournament` has it.
 
     Raises:
@@ -66,7 +69,7 @@ def play_games(
         env, env_kwargs=env_kwargs, num_games=num_games, learners=0, num_workers=num_workers, restart=num_games < games
     )
     try:
-        seated = _seated(players, game_batch, deterministic, device)
+        seated = _seated(players, game_batch, deterministic, device, trust)
         lineup = OpponentLineup(seated, game_batch)
         shape = (games, game_batch.seats)
         ranks, lengths, turns = np.zeros(shape, np.int16), np.full(shape, -1, np.int32), np.zeros(games, np.int32)
@@ -88,6 +91,7 @@ def record_game(
     env_kwargs: dict[str, Any] | None = None,
     deterministic: bool = False,
     device: torch.device | str = "auto",
+    trust: Trust = False,
 ) -> Replay:
     """Play one game of the snake to its end, the first that `play_games` plays with these arguments, and record it.
 
@@ -99,7 +103,7 @@ def record_game(
     """
     game_batch = make_games(env_kwargs=env_kwargs, num_games=1, learners=0, restart=False)
     assert isinstance(game_batch, NativeGameBatch)
-    lineup = OpponentLineup(_seated(players, game_batch, deterministic, device), game_batch)
+    lineup = OpponentLineup(_seated(players, game_batch, deterministic, device, trust), game_batch)
     seeds, lineup_seeds = seed_sequence(seed).spawn(2)
     lineup.seed(lineup_seeds)
     recorders = []
@@ -111,7 +115,9 @@ def record_game(
     return recorders[0].replay()
 
 
-def _seated(players: Sequence[Any], game_batch: GameBatch, deterministic: bool, device: Any) -> list[Opponent | Source]:
+def _seated(
+    players: Sequence[Any], game_batch: GameBatch, deterministic: bool, device: Any, trust: Trust
+) -> list[Opponent | Source]:
     if len(players) != game_batch.seats:
         if game_batch.snake_rules is None:
             raise ValueError(f"expected {game_batch.seats} players, one per seat, got {len(players)}")
@@ -119,7 +125,7 @@ def _seated(players: Sequence[Any], game_batch: GameBatch, deterministic: bool, 
             f"expected {game_batch.seats} players, one per snake, got {len(players)}: "
             f"say env_kwargs={{'num_snakes': {len(players)}}} for as many snakes, or the same of the rules"
         )
-    return opponents_for(game_batch, list(players), deterministic=deterministic, device=device)
+    return opponents_for(game_batch, list(players), deterministic=deterministic, device=device, trust=trust)
 
 
 def _names(players: Sequence[Opponent | Source]) -> list[str]:

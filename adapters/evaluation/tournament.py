@@ -31,6 +31,7 @@ from adapters.opponents.parse import players as parsed_players
 from adapters.opponents.pool import OpponentPool
 from adapters.opponents.protocol import Opponent, Source
 from adapters.opponents.resolver import opponents_for
+from adapters.opponents.unpickling import Trust
 from snake_pz.files import check_writable
 from snake_pz.ranges import seed_sequence
 from snake_pz.replay.recording import Recorder, distinct_names
@@ -57,6 +58,7 @@ def tournament(
     num_workers: int = 0,
     deterministic: bool = False,
     device: torch.device | str = "auto",
+    trust: Trust = False,
     placement: Placement = "auto",
     progress: bool = False,
     replays: str | os.PathLike[str] | None = None,
@@ -81,6 +83,7 @@ def tournament(
         num_workers: in how many processes another environment than the snake is stepped.
         deterministic: whether policies take their likeliest action instead of sampling.
         device: where policies predict.
+        trust: what the players' files may ask for beside known classes, as in `make_sb3_env`.
         placement: how the agents of a game are placed. "rank": as the environment says, which has the placement in the info of
             each agent's last step under "rank". "survival": who stays longest is first, those who leave in the same turn
             tie. "return": by the sum of rewards. "auto": "rank" where the environment says it, else "survival". Or a function
@@ -114,7 +117,7 @@ def tournament(
         seats = game_batch.seats
         if seats < 2:
             raise ValueError(f"a tournament needs games of at least two seats, got {seats}: nobody is placed there")
-        made = opponents_for(game_batch, everyone, seats=len(everyone), deterministic=deterministic, device=device)
+        made = opponents_for(game_batch, everyone, seats=len(everyone), deterministic=deterministic, device=device, trust=trust)
         dealer = _Dealer([player for player in made if isinstance(player, Opponent)])
         names = distinct_names([player.name for player in dealer.players])
         lineup = OpponentLineup([dealer] * seats, game_batch)

@@ -1,34 +1,34 @@
 """Stable-Baselines3 policies, frozen to be played: read from a checkpoint or copied from a live model.
 
-SB3 checkpoints are pickles: loading one can run any code its author put into it. Load only what you trust.
+A checkpoint runs no code unless it is trusted, see `unpickling`.
 
 Importing this module loads neither torch nor Stable-Baselines3; calling its functions does.
 """
 
 from __future__ import annotations
 
-import base64
 import copy
-import io
-import json
 import os
 import sys
 import weakref
-import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gymnasium import spaces
+
+from adapters.opponents.checkpoint_file import CheckpointFile, at_most_parameters
+from adapters.opponents.unpickling import Trust, checked_trust
 
 if TYPE_CHECKING:
     import torch
     from stable_baselines3.common.base_class import BaseAlgorithm
     from stable_baselines3.common.policies import BasePolicy
 
-_loaded: weakref.WeakValueDictionary[tuple[Path, tuple[int, ...], torch.device], BasePolicy] = weakref.WeakValueDictionary()
-# by path, what tells apart files that were at it one after the other, and device
+_Key = tuple[Path, tuple[int, ...], "torch.device", bool | frozenset[str]]
+_loaded: weakref.WeakValueDictionary[_Key, BasePolicy] = weakref.WeakValueDictionary()
+# by path, what tells apart files that were at it one after the other, device, and what they were trusted to ask for
 
 MASKED_LOGIT = -1e8
 """What MaskablePPO puts in the place of the logits of forbidden actions."""
@@ -60,26 +60,33 @@ def existing_checkpoint(path: str | os.PathLike[str], called: str = "") -> Path:
     return file
 
 
-def load_policy(path: str | os.PathLike[str], device: torch.device | str = "auto") -> BasePolicy:
+def load_policy(path: str | os.PathLike[str], device: torch.device | str = "auto", trust: Trust = False) -> BasePolicy:
     """The policy of an SB3 checkpoint, frozen and in evaluation mode.
 
-    Only what the policy needs is unpickled (its class, spaces and arguments), so nothing else in the file can fail; no
-    algorithm, optimiser or environment is made. As long as somebody holds a file's policy, whoever asks for it gets the same
-    one, until the file changes: treat it as read-only.
+    Only what the policy needs is read (its class, spaces and arguments), so nothing else in the file can fail; no algorithm,
+    optimiser or environment is made. As long as somebody holds a file's policy, whoever asks for it gets the same one, until
+    the file changes: treat it as read-only.
+
+    Args:
+        path: where it is, with or without its .zip.
+        device: where it shall predict.
+        trust: names that the file may ask for beside known classes, such as `my_package.MyExtractor`; True: anything.
 
     Raises:
         FileNotFoundError: neither the path nor the path with .zip is a file.
-        ValueError: it is no SB3 checkpoint, its policy cannot be rebuilt here, or there is no such device.
+        ValueError: it is no SB3 checkpoint, it asks for what is neither known nor trusted, its policy cannot be rebuilt here,
+            or there is no such device.
     """
     file = existing_checkpoint(path)
     status = file.stat()
     where = find_device(device)
     # A copy may keep the time of the original, and have its size; the time of the last change of any kind is nobody's to set.
     version = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-    key = (file.absolute(), version, where)
+    trusted = checked_trust(trust)
+    key = (file.absolute(), version, where, trusted)
     policy = _loaded.get(key)
     if policy is None:
-        policy = _loaded[key] = _read_policy(file.absolute(), where)
+        policy = _loaded[key] = _read_policy(file.absolute(), where, trusted)
     return policy
 
 
@@ -100,45 +107,28 @@ def find_device(device: torch.device | str) -> torch.device:
     return found
 
 
-def _read_policy(file: Path, device: torch.device) -> BasePolicy:
+def _read_policy(path: Path, device: torch.device, trust: bool | frozenset[str]) -> BasePolicy:
     import torch
 
-    try:
-        with zipfile.ZipFile(file) as archive:
-            data = json.loads(archive.read("data"))
-            weights = io.BytesIO(archive.read("policy.pth"))
-        needed = {name: data[name] for name in ("policy_class", "observation_space", "action_space", "policy_kwargs")}
-    except (zipfile.BadZipFile, KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ValueError(f"{file} is no SB3 checkpoint ({error}): expected a zip file that the model's save() wrote") from error
-    policy_class, observation_space, action_space, kwargs = (_decode(value, name, file) for name, value in needed.items())
-    if data.get("use_sde"):
+    file = CheckpointFile(path, path, trust)
+    policy_class, observation_space, action_space, kwargs = file.fields(
+        "policy_class", "observation_space", "action_space", "policy_kwargs", without=("optimizer_class", "optimizer_kwargs")
+    )
+    if file.data.get("use_sde"):
         kwargs["use_sde"] = True
     kwargs["optimizer_class"] = _no_optimizer
+    size, weights = len(file.weights_bytes()), file.weights()
+    bounds = nullcontext() if trust else at_most_parameters(size)
     try:
-        with random_stream(torch.device("cpu"), 0):  # initial weights are drawn, only to be overwritten
+        with bounds, random_stream(torch.device("cpu"), 0):  # initial weights are drawn, only to be overwritten
             policy: BasePolicy = policy_class(observation_space, action_space, lambda _: 0.0, **kwargs)
-        policy.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
+        policy.load_state_dict(weights)
     except Exception as error:  # the class may be anyone's
         raise ValueError(
-            f"the policy in {file} cannot be rebuilt ({type(error).__name__}: {error}); "
+            f"the policy in {path} cannot be rebuilt ({type(error).__name__}: {error}); "
             f"is {policy_class!r} the class, in the version, that it was saved with?"
         ) from error
     return _freeze(policy, device)
-
-
-def _decode(value: Any, name: str, file: Path) -> Any:
-    """A field of a checkpoint's `data` entry: plain JSON, or a pickle in base64."""
-    import cloudpickle
-
-    if not (isinstance(value, dict) and ":serialized:" in value):
-        return value
-    try:
-        return cloudpickle.loads(base64.b64decode(value[":serialized:"]))
-    except Exception as error:  # a pickle can raise anything
-        raise ValueError(
-            f"{name} in {file} cannot be unpickled ({type(error).__name__}: {error}); "
-            "the modules that the policy's classes come from must be importable here, in the versions it was saved with"
-        ) from error
 
 
 def _no_optimizer(*args: Any, **kwargs: Any) -> None:

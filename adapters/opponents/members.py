@@ -81,9 +81,6 @@ class Member:
                 raise ValueError(f"{key} {number!r:.80} of member {name!r:.80}")
         if rating is not None and not is_rating(rating):
             raise ValueError(f"rating {list(rating)!r:.80} of member {name!r:.80}")
-        for key, text in {"observation_space": member.observation_space, "action_space": member.action_space}.items():
-            if not isinstance(text, str | None):
-                raise TypeError(f"{key} {text!r:.80} of member {name!r:.80}")
         words = {
             "file": (member.file, _FILE, True),
             "sha256": (member.sha256, _SHA256, member.file is None),

@@ -18,6 +18,7 @@ from adapters.opponents.checkpoints import find_checkpoint
 from adapters.opponents.pool import OpponentPool
 from adapters.opponents.pool_files import is_pool
 from adapters.opponents.protocol import Opponent, Source
+from adapters.opponents.unpickling import Trust, checked_trust
 from snake_pz.bots import BOTS
 
 if TYPE_CHECKING:
@@ -45,12 +46,14 @@ class Settings:
         device: where it predicts.
         vecnormalize: the file of its `VecNormalize` statistics, where it is not found by itself.
         name: what infos call it.
+        trust: what its files may ask for beside known classes.
     """
 
     deterministic: bool | None = None
     device: torch.device | str | None = None
     vecnormalize: str | os.PathLike[str] | None = None
     name: str | None = None
+    trust: bool | frozenset[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -68,25 +71,28 @@ def frozen(
     device: torch.device | str | None = None,
     vecnormalize: str | os.PathLike[str] | None = None,
     name: str | None = None,
+    trust: Trust | None = None,
 ) -> Frozen:
     """An opponent with settings of its own, wherever an opponent is named.
 
         make_sb3_env(opponent=["gen3.zip", frozen("gen3.zip", deterministic=True), "greedy"])
 
     Args:
-        source: the path of a checkpoint (a pickle: load only what you trust), or a live model or policy; or a pool or its
-            folder, all whose members but bots play so, and to which the settings below `device` do not apply.
+        source: the path of a checkpoint, or a live model or policy; or a pool or its folder, all whose members but bots play
+            so, and to which `vecnormalize` and `name` do not apply.
         deterministic: play the likeliest action instead of sampling; None: as the environment has it.
         device: where it predicts; None: as the environment has it.
-        vecnormalize: the file of the `VecNormalize` statistics that it was trained with (a pickle too), if it is not beside the
-            checkpoint under a name that is looked for.
+        vecnormalize: the file of the `VecNormalize` statistics that it was trained with, if it is not beside the checkpoint
+            under a name that is looked for.
         name: what infos call it; None: the path, or the class of what is live.
+        trust: what the files may ask for beside known classes: names, such as `["my_package.MyExtractor"]`, which are imported
+            and called as the files say; True: anything, so that a file may run any code; None: as the environment has it.
 
     Raises:
-        TypeError: source is none of these.
+        TypeError: source is none of these, or trust no names.
         ValueError: a setting does not apply to a pool.
     """
-    given = Frozen(source, Settings(deterministic, device, vecnormalize, name))
+    given = Frozen(source, Settings(deterministic, device, vecnormalize, name, None if trust is None else checked_trust(trust)))
     parse(given)  # so that a mistake is told where it is made
     return given
 
@@ -323,11 +329,12 @@ def players(words: Any) -> list[Parsed]:
         pool = parsed.opened()
         if not pool.members:
             raise ValueError(f"the pool {str(pool.folder)!r} is empty: add a snapshot or a bot first")
+        settings = replace(parsed.settings, trust=pool.trust or None) if parsed.settings.trust is None else parsed.settings
         for member in pool.members:
             if member.file is not None:
-                everyone.append(parse(Frozen(pool.verified(member), parsed.settings)))
+                everyone.append(parse(Frozen(pool.verified(member), settings)))
             else:
-                everyone.append(parse(Frozen(member.name, parsed.settings) if member.name == "champion" else member.name))
+                everyone.append(parse(Frozen(member.name, settings) if member.name == "champion" else member.name))
     return everyone
 
 

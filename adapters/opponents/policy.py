@@ -1,7 +1,6 @@
 """Who may sit on an enemy seat: frozen policies, functions, uniform play; and what a seat's opponents are drawn from.
 
-Stable-Baselines3 checkpoints are pickles, and so are the `VecNormalize` statistics beside them: loading one can run any code
-its author put into it. Load only what you trust.
+Checkpoints and the statistics beside them run no code unless they are trusted, see `unpickling`.
 
 Importing this module loads neither torch nor Stable-Baselines3; making a `PolicyOpponent` does.
 """
@@ -27,6 +26,7 @@ from adapters.opponents.checkpoints import (
     random_stream,
 )
 from adapters.opponents.preprocessing import Preprocessing, SlotMemory, copy_statistics, find_statistics, load_statistics
+from adapters.opponents.unpickling import Trust
 from snake_pz.players import Actions, Masks, Observations, Slots
 
 if TYPE_CHECKING:
@@ -52,19 +52,21 @@ class PolicyOpponent:
     `find_statistics`. They are frozen too, and no other opponent's.
 
     Args:
-        source: the path of a checkpoint (a pickle: load only what you trust), or a live model or policy, which is copied.
+        source: the path of a checkpoint, or a live model or policy, which is copied.
         shown: the observation spaces that the games can show, the preferred first; none: the policy's own.
         deterministic: play the likeliest action instead of sampling.
         device: as for SB3, where "auto" is a GPU if there is one.
-        vecnormalize: the file of the statistics, a pickle too, where they are not found by themselves.
+        vecnormalize: the file of the statistics, where they are not found by themselves.
         name: what the opponent is called; None: the path, or the class of what is live.
+        trust: what these files may ask for beside known classes, as for `frozen`.
 
     Attributes:
         observation_space: one of `shown`, or the policy's own if it fits none of them.
 
     Raises:
         FileNotFoundError: there is no such checkpoint, or no such file of statistics.
-        ValueError: the file is no SB3 checkpoint, or its policy cannot be rebuilt, or the statistics do not fit.
+        ValueError: the file is no SB3 checkpoint, asks for what is neither known nor trusted, or its policy cannot be rebuilt;
+            or the statistics do not fit.
     """
 
     def __init__(
@@ -76,15 +78,16 @@ class PolicyOpponent:
         device: torch.device | str = "auto",
         vecnormalize: str | os.PathLike[str] | None = None,
         name: str | None = None,
+        trust: Trust = False,
     ) -> None:
         from stable_baselines3.common.torch_layers import FlattenExtractor
 
         policy: Any
         if isinstance(source, (str, os.PathLike)):
-            self.name, policy = name or os.fspath(source), load_policy(source, device)
+            self.name, policy = name or os.fspath(source), load_policy(source, device, trust)
         else:
             self.name, policy = name or type(source).__name__, copy_policy(source, device)
-        statistics = _statistics(source) if vecnormalize is None else load_statistics(vecnormalize)
+        statistics = _statistics(source, trust) if vecnormalize is None else load_statistics(vecnormalize, trust)
         self._preprocessing = Preprocessing(policy.observation_space, shown, statistics, f"opponent {self.name!r}")
         self.observation_space: gymnasium.Space[Any] = self._preprocessing.observation_space
         self.action_space: gymnasium.Space[Any] = policy.action_space
@@ -151,11 +154,11 @@ class PolicyOpponent:
         return np.asarray(actions)
 
 
-def _statistics(source: Any) -> VecNormalize | None:
+def _statistics(source: Any, trust: Trust) -> VecNormalize | None:
     """The observation statistics that a checkpoint has beside it, or a live model around its environment."""
     if isinstance(source, (str, os.PathLike)):
         checkpoint = find_checkpoint(source)
         path = checkpoint and find_statistics(checkpoint)
-        return load_statistics(path) if path else None
+        return load_statistics(path, trust) if path else None
     environment = getattr(source, "get_vec_normalize_env", None)  # a policy has none
     return copy_statistics(environment()) if environment is not None else None

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from adapters.opponents.members import NAME, Sampler, make_sampler, thinned
 from adapters.opponents.members import Member as Member
-from adapters.opponents.pool_files import MANIFEST, put, read_manifest, sha256, statistics_path, writers
+from adapters.opponents.pool_files import MANIFEST, put, sha256, statistics_path, writers
+from adapters.opponents.unpickling import Trust, checked_trust
 from adapters.ratings import Rating
 from snake_pz.files import locked, sweep, write_text
 
@@ -30,6 +31,10 @@ AGEING = 0.5
 
 _OURS = re.compile(r"snapshot_\d+(_.+)?\.(zip|pkl)|\.(snapshot_|manifest\.).*\d\.(zip|pkl|json)")
 # the latter are what version 0.1.0 wrote to before it renamed
+
+
+def _refuse_constant(constant: str) -> None:
+    raise ValueError(f"{constant} is no number")  # for JSON, and for `_commit`
 
 
 class PoolInUseError(RuntimeError):
@@ -51,7 +56,7 @@ class OpponentPool:
     **The folder** has a file for every snapshot, `snapshot_<step>.zip`, with its `VecNormalize` statistics beside it, and
     `manifest.json`. Files never change and the manifest is replaced in one go, so a crash at any moment leaves a pool that
     opens, as it was before or after. Files called `snapshot_<number>...` are the pool's: those that the manifest does not name
-    are removed by the next `add`. Checkpoints are pickles: open only pools that you trust.
+    are removed by the next `add`.
 
     **One process writes**, any number reads and calls `reload` whenever it wants to see the news; a snapshot that has gone
     meanwhile makes its games reload by themselves. Games that draw from the writer's own object see at once what is added to
@@ -74,6 +79,7 @@ class OpponentPool:
         max_loaded: how many members' policies each environment keeps in memory.
         max_active: how many members may sit in an environment's games at once: each costs a forward pass every turn. At least 3
             with a latest_share between 0 and 1. With 1, two sit while the one before finishes its games.
+        trust: what the files may ask for beside known classes, as for `frozen`; it is not kept in the folder.
         keep: how many snapshots stay on disk; None: all. The first and the latest stay, and of the others those that leave
             history spread: that goes whose neighbours are closest in steps.
 
@@ -95,6 +101,7 @@ class OpponentPool:
         max_loaded: int = 16,
         max_active: int = 4,
         keep: int | None = None,
+        trust: Trust = False,
     ) -> None:
         if not 0 <= latest_share <= 1:
             raise ValueError(f"latest_share must be from 0 to 1, got {latest_share}")
@@ -111,6 +118,7 @@ class OpponentPool:
         if keep is not None and keep < 2:
             raise ValueError(f"keep must be >= 2, for the first and the latest snapshot stay, or None, got {keep}")
         self.max_loaded, self.max_active, self.keep = max_loaded, max_active, keep
+        self.trust = checked_trust(trust)
         self.learner: dict[str, Any] = {}
         self._sampler = make_sampler(sampler)
         self._members: dict[str, Member] = {}  # in the order of `members`
@@ -178,7 +186,7 @@ class OpponentPool:
             raise ValueError(f"step must be >= 0, got {step}")
         default = f"snapshot_{step}"
         name = self._new_name(name or default)
-        save, save_statistics, spaces = writers(model)
+        save, save_statistics, spaces = writers(model, self.trust)
         checkpoint = self.folder / (f"{name}.zip" if name == default else f"{default}_{name}.zip")
         with self._writing():
             hashes = put(checkpoint, save), put(statistics_path(checkpoint), save_statistics)
@@ -293,7 +301,7 @@ class OpponentPool:
             return False
         path = self.folder / MANIFEST
         try:
-            content = read_manifest(path)
+            content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
             if content["version"] > VERSION:
                 raise ValueError(
                     f"version {content['version']!r:.80}, and this is for versions to {VERSION}: update the package"

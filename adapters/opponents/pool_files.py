@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 from collections.abc import Callable
@@ -12,13 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from adapters.opponents.checkpoints import existing_checkpoint, load_policy
-from adapters.opponents.preprocessing import find_statistics
+from adapters.opponents.preprocessing import find_statistics, load_statistics
+from adapters.opponents.unpickling import Trust
 from snake_pz.files import replacing
 
 MANIFEST = "manifest.json"
-
-DEEPEST = 100
-"""Levels of nesting in a manifest, which is also written from deep within a training run."""
 
 
 def is_pool(folder: str | os.PathLike[str]) -> bool:
@@ -26,36 +23,22 @@ def is_pool(folder: str | os.PathLike[str]) -> bool:
     return (Path(folder) / MANIFEST).is_file()
 
 
-def read_manifest(path: Path) -> Any:
-    """The JSON of a manifest that can be written again.
-
-    Raises:
-        ValueError: it is no JSON, has numbers that JSON has not, or is nested too deep.
-        RecursionError: it is nested too deep even to be read.
-    """
-    content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
-    if (depth := _depth(content)) > DEEPEST:
-        raise ValueError(f"{depth} levels of nesting, at most {DEEPEST}")
-    return content
-
-
-def _refuse_constant(constant: str) -> None:
-    raise ValueError(f"{constant} is no number")
-
-
-def _depth(value: Any) -> int:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return 1 + max(map(_depth, inner), default=0)
-
-
 Writer = Callable[[Path], Any]
 
 
-def writers(model: Any) -> tuple[Writer, Writer | None, tuple[str, str]]:
-    """What writes a model's checkpoint, what its statistics if it has some, and its spaces in words."""
+def writers(model: Any, trust: Trust) -> tuple[Writer, Writer | None, tuple[str, str]]:
+    """What writes a model's checkpoint, what its statistics if it has some, and its spaces in words.
+
+    Raises:
+        ValueError: it is the path of no checkpoint, or of one that asks for what is neither known nor trusted.
+        TypeError: it is neither a model nor a path.
+        FileNotFoundError: there is no such checkpoint.
+    """
     if isinstance(model, (str, os.PathLike)):
         source = existing_checkpoint(model)
-        policy, beside = load_policy(source, "cpu"), find_statistics(source)
+        policy, beside = load_policy(source, "cpu", trust), find_statistics(source)
+        if beside is not None:
+            load_statistics(beside, trust)
         spaces = str(policy.observation_space), str(policy.action_space)
         return partial(shutil.copyfile, source), None if beside is None else partial(shutil.copyfile, beside), spaces
     if hasattr(model, "get_vec_normalize_env") and hasattr(model, "save"):

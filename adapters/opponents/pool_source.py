@@ -14,6 +14,7 @@ from adapters.opponents.members import Member
 from adapters.opponents.policy import PolicyOpponent
 from adapters.opponents.pool import OpponentPool, PoolChangedError
 from adapters.opponents.protocol import Opponent
+from adapters.opponents.unpickling import Trust
 
 if TYPE_CHECKING:
     import torch
@@ -43,6 +44,7 @@ class PoolSource:
         prefix: what the members' names begin with in infos.
         deterministic: snapshots play their likeliest action instead of sampling.
         device: where they predict.
+        trust: what their files may ask for beside known classes, as for `frozen`.
 
     Raises:
         ValueError: nobody is in the pool, or a member does not fit these games: of the snapshots that have the same spaces
@@ -58,10 +60,11 @@ class PoolSource:
         prefix: str = "",
         deterministic: bool = False,
         device: torch.device | str = "auto",
+        trust: Trust = False,
     ) -> None:
         self._pool = pool
         self._shown, self._make_bot, self._prefix = list(shown), make_bot, prefix
-        self._deterministic, self._device = deterministic, device
+        self._deterministic, self._device, self._trust = deterministic, device, trust
         self._loaded: OrderedDict[str, Opponent] = OrderedDict()  # by name, the one drawn last at the end
         self._hashes: dict[str, str | None] = {}  # of the files that these come from
         self._limit = max(2, pool.max_active)
@@ -191,6 +194,7 @@ class PoolSource:
             device=self._device,
             vecnormalize=self._pool.statistics(member),
             name=member.name,
+            trust=self._trust,
         )
 
     def _evict(self, needed: Collection[str]) -> None:

@@ -3,7 +3,7 @@
 SB3 saves a policy's spaces, not the wrappers between them and the environment. Which of `VecNormalize`, `VecFrameStack` and
 `VecTransposeImage` there were, and in which order, is found from the spaces and from the statistics that were saved.
 
-`VecNormalize` files are pickles: loading one can run any code its author put into it. Load only what you trust.
+A file of statistics runs no code unless it is trusted, see `unpickling`.
 
 Importing this module loads neither torch nor Stable-Baselines3; calling its functions does.
 """
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import copy
 import os
-import pickle
 import re
 import warnings
 from collections.abc import Iterator, Sequence
@@ -24,6 +23,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from adapters.opponents.unpickling import LARGEST, Reader, Trust, UnreadableError, checked_trust, refusal
 from snake_pz.players import Observations
 
 if TYPE_CHECKING:
@@ -273,23 +273,41 @@ def find_statistics(checkpoint: Path) -> Path | None:
     return next((path for path in [*(folder / name for name in names), *zoo] if path.is_file()), None)
 
 
-def load_statistics(path: str | os.PathLike[str]) -> VecNormalize | None:
+def load_statistics(path: str | os.PathLike[str], trust: Trust = False) -> VecNormalize | None:
     """The statistics in a file that `VecNormalize.save` wrote, frozen; None if they leave observations alone.
+
+    Args:
+        path: where it is.
+        trust: names that the file may ask for beside known classes; True: anything.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: it holds something else.
+        ValueError: it holds something else, or asks for what is neither known nor trusted.
     """
+    statistics = read_statistics(path, trust)
+    return _frozen(statistics)
+
+
+def read_statistics(path: str | os.PathLike[str], trust: Trust = False) -> VecNormalize:
+    """The same as they are, around no environments."""
     from stable_baselines3.common.vec_env import VecNormalize
 
-    content = Path(path).read_bytes()
+    trusted = checked_trust(trust)
+    if (size := os.stat(path).st_size) > LARGEST and trusted is not True:
+        raise ValueError(
+            f"{path} has {size / 2**20:,.0f} MiB, expected at most {LARGEST // 2**20} of statistics: if you trust its author, "
+            "trust=True lifts the limit"
+        )
+    reader = Reader(trusted)
     try:
-        statistics = pickle.loads(content)
-    except Exception as error:  # a pickle can raise anything
-        raise ValueError(f"{path} cannot be unpickled ({type(error).__name__}: {error}): save it anew") from error
+        statistics = reader.read(Path(path).read_bytes())
+    except UnreadableError as error:
+        raise ValueError(f"{path} cannot be unpickled ({error}): save it anew") from error
+    if reader.unknown:
+        raise ValueError(refusal(path, reader.unknown))
     if not isinstance(statistics, VecNormalize):
         raise ValueError(f"{path} must hold a VecNormalize, as its save() writes it, got a {type(statistics).__name__}")
-    return _frozen(statistics)
+    return statistics
 
 
 def copy_statistics(statistics: VecNormalize | None) -> VecNormalize | None:

@@ -14,6 +14,7 @@ from adapters.opponents.policy import PolicyOpponent
 from adapters.opponents.pool_source import PoolSource
 from adapters.opponents.protocol import Opponent, Source
 from adapters.opponents.simple import CallableOpponent, RandomOpponent
+from adapters.opponents.unpickling import Trust, checked_trust
 
 if TYPE_CHECKING:
     import gymnasium
@@ -30,6 +31,7 @@ class Resolver:
         other_spaces: what else the games can show to a policy that was trained on it.
         device: where policies run.
         deterministic: whether policies play their likeliest action instead of sampling.
+        trust: what files may ask for beside known classes, as for `frozen`.
     """
 
     def __init__(
@@ -41,7 +43,9 @@ class Resolver:
         other_spaces: Sequence[gymnasium.Space[Any]] = (),
         device: torch.device | str = "auto",
         deterministic: bool = False,
+        trust: Trust = False,
     ) -> None:
+        self._trust = checked_trust(trust)
         self._observation_space, self._action_space = observation_space, action_space
         self._shown = [observation_space, *other_spaces]
         self._bot, self._device, self._deterministic = make_bot, device, deterministic
@@ -78,14 +82,15 @@ class Resolver:
             case Mixture():
                 return MixtureSource([self.make(member) for member in parsed.members], parsed.shares, parsed.per)
             case Pool():
-                arguments = self._settings(parsed.settings)
+                arguments, pool = self._settings(parsed.settings), parsed.opened()
                 return PoolSource(
-                    parsed.opened(),
+                    pool,
                     shown=self._shown,
                     make_bot=lambda name: self._pool_bot(name, parsed.settings),
                     prefix=parsed.prefix,
                     deterministic=arguments["deterministic"],
                     device=arguments["device"],
+                    trust=arguments["trust"] or pool.trust,
                 )
         raise AssertionError(parsed)
 
@@ -96,6 +101,7 @@ class Resolver:
             "device": self._device if settings.device is None else settings.device,
             "vecnormalize": settings.vecnormalize,
             "name": settings.name or label,
+            "trust": self._trust if settings.trust is None else settings.trust,
         }
 
     def _make_bot(self, name: str) -> Opponent:
@@ -119,6 +125,7 @@ def opponents_for(
     named: bool = False,
     device: torch.device | str = "auto",
     deterministic: bool = False,
+    trust: Trust = False,
 ) -> list[Opponent | Source]:
     """Who sits on the enemy seats of these games.
 
@@ -129,6 +136,7 @@ def opponents_for(
         named: whether agents never change seats, so that they can be told apart by name.
         device: where policies predict.
         deterministic: whether policies take their likeliest action, if they are not told otherwise.
+        trust: what files may ask for beside known classes, as for `frozen`, if they are not told otherwise.
 
     Returns:
         One entry per seat, the same object where the same is meant.
@@ -143,7 +151,7 @@ def opponents_for(
     own = own_spaces(games.action_space)
     if own is None:
         spaces = OwnSpaces(games.observation_space, games.action_space)
-        resolver = _resolver(games, spaces, device, deterministic)
+        resolver = _resolver(games, spaces, device, deterministic, trust)
         return [resolver.make(entry) for entry in entries]
     resolvers: list[tuple[OwnSpaces, Resolver]] = []  # agents have different spaces: one for each kind
 
@@ -151,7 +159,7 @@ def opponents_for(
         for known, resolver in resolvers:
             if known == spaces:
                 return resolver
-        resolvers.append((spaces, _resolver(games, spaces, device, deterministic)))
+        resolvers.append((spaces, _resolver(games, spaces, device, deterministic, trust)))
         return resolvers[-1][1]
 
     made = [resolver_for(own[agent]).make(entry) for agent, entry in zip(agents, entries, strict=True)]
@@ -160,7 +168,7 @@ def opponents_for(
     return made
 
 
-def _resolver(games: GameBatch, spaces: OwnSpaces, device: torch.device | str, deterministic: bool) -> Resolver:
+def _resolver(games: GameBatch, spaces: OwnSpaces, device: torch.device | str, deterministic: bool, trust: Trust) -> Resolver:
     def make_bot(name: str) -> Opponent:
         if games.snake_rules is None:
             if name != "random":
@@ -183,6 +191,7 @@ def _resolver(games: GameBatch, spaces: OwnSpaces, device: torch.device | str, d
         other_spaces=games.other_spaces,
         device=device,
         deterministic=deterministic,
+        trust=trust,
     )
 
 

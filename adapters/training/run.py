@@ -19,8 +19,10 @@ from stable_baselines3.common.utils import LinearSchedule
 from adapters.evaluation.evaluate import play_games, record_game
 from adapters.networks import policy_kwargs, snake_policy_kwargs
 from adapters.opponents.checkpoints import find_device
+from adapters.opponents.models import load_model
 from adapters.opponents.parse import mixture
 from adapters.opponents.pool import OpponentPool
+from adapters.opponents.unpickling import Trust
 from adapters.sb3 import make_sb3_env
 from adapters.training.imitation import Imitation, imitate
 from adapters.training.progress import Clock, Progress, beside_bars, progress_bar
@@ -45,7 +47,7 @@ FILES = (
 """What a run leaves in its folder, what to look at first in front, beside its config.json."""
 
 
-def train(out: Path, recipe: Recipe, say: Callable[[str], None] = print) -> dict[str, Any]:
+def train(out: Path, recipe: Recipe, say: Callable[[str], None] = print, *, trust: Trust = False) -> dict[str, Any]:
     """Train, measure and keep everything in a folder.
 
     Writes `config.json` (the recipe; it reproduces the run), `pool/` (snapshots), `model.zip`, `progress.csv` and
@@ -57,6 +59,7 @@ def train(out: Path, recipe: Recipe, say: Callable[[str], None] = print) -> dict
         out: the folder, made if it is not there.
         recipe: the settings.
         say: takes a line for the user.
+        trust: what opponents' files may ask for beside known classes, as for `frozen`; it is not kept in the folder.
 
     Returns:
         What `eval.json` has.
@@ -69,7 +72,7 @@ def train(out: Path, recipe: Recipe, say: Callable[[str], None] = print) -> dict
     _check_free(out)
     say = beside_bars(say)
     recipe = recipe.seeded()
-    model, env, pool = _prepare(out, recipe)  # before anything is written, so that bad input leaves nothing behind
+    model, env, pool = _prepare(out, recipe, trust)  # before anything is written, so that bad input leaves nothing behind
     with closing(env), _claimed(out):
         _check_free(out)
         recipe.save(out / "config.json")
@@ -80,7 +83,12 @@ def train(out: Path, recipe: Recipe, say: Callable[[str], None] = print) -> dict
 
 
 def resume(
-    out: Path, *, total_timesteps: int | None = None, minutes: float | None = None, say: Callable[[str], None] = print
+    out: Path,
+    *,
+    total_timesteps: int | None = None,
+    minutes: float | None = None,
+    say: Callable[[str], None] = print,
+    trust: Trust = False,
 ) -> dict[str, Any]:
     """Go on with the run in a folder, from its last snapshot, as if it had never stopped.
 
@@ -91,6 +99,7 @@ def resume(
         total_timesteps: how many steps it shall have learned in the end; None: as its recipe says.
         minutes: how long it may take from here; None: until the steps are done.
         say: takes a line for the user.
+        trust: what its files and its opponents' may ask for beside known classes; what `train` writes needs nothing.
 
     Returns:
         What `eval.json` has.
@@ -107,7 +116,7 @@ def resume(
         recipe = dataclasses.replace(
             recipe, total_timesteps=recipe.total_timesteps if total_timesteps is None else total_timesteps, minutes=minutes
         )
-        model, env, pool = _prepare(out, recipe)
+        model, env, pool = _prepare(out, recipe, trust)
         with closing(env):
             pool.save()  # refuses to where snapshots have lost their manifest, before anything else is written
             recipe.save(out / "config.json")
@@ -159,21 +168,22 @@ def _claimed(out: Path) -> Iterator[None]:
         yield
 
 
-def _prepare(out: Path, recipe: Recipe) -> tuple[PPO, CurryVecEnv, OpponentPool]:
+def _prepare(out: Path, recipe: Recipe, trust: Trust) -> tuple[PPO, CurryVecEnv, OpponentPool]:
     """The learner, new or as last saved, its games and its pool."""
     find_device(recipe.device)  # first of all, for it is cheap
-    pool = OpponentPool(out / "pool", per="seat")
+    pool = OpponentPool(out / "pool", per="seat", trust=trust)
     env = make_sb3_env(
         None if recipe.everyone_learns else _opponent(recipe, "random"),  # whose place the pool takes when it has a member
         env_kwargs=recipe.env_kwargs(),
         num_games=recipe.num_games,
         learners=recipe.learners,
         device=recipe.device,
+        trust=trust,
         seed=recipe.seed,
     )
     if pool.latest is not None:
         try:
-            return PPO.load(pool.verified(pool.latest), env, device=recipe.device), env, pool
+            return load_model(PPO, pool.verified(pool.latest), env, device=recipe.device, trust=trust), env, pool
         except (OSError, ValueError) as error:
             env.close()
             raise ValueError(f"the last snapshot of the run in {out} cannot be loaded: {error}") from error

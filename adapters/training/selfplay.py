@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.utils import set_random_seed
-from stable_baselines3.common.vec_env import VecNormalize
 
 from adapters.opponents.parse import parse_all
 from adapters.opponents.pool import Member, OpponentPool
+from adapters.opponents.preprocessing import read_statistics
 from adapters.placements import pair_scores, win_share
 from adapters.ratings import Ratings
 from adapters.vec_env.curry import CurryVecEnv
@@ -217,7 +217,7 @@ class SelfPlayCallback(BaseCallback):
         normalize = model.get_vec_normalize_env()
         path = self.pool.statistics(self.pool.latest) if self.pool.latest is not None else None
         if normalize is not None and path is not None:  # a resumed run has reset its games, which counts, once more
-            kept = VecNormalize.load(str(path), normalize.venv)
+            kept = read_statistics(path, self.pool.trust)
             normalize.obs_rms, normalize.ret_rms = kept.obs_rms, kept.ret_rms
         restart_games(model, self.training_env)
 

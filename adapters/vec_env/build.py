@@ -10,6 +10,7 @@ from adapters.games.game_batch import GameBatch
 from adapters.opponents.lineup import OpponentLineup
 from adapters.opponents.protocol import Lineup, Opponent, Source
 from adapters.opponents.resolver import opponents_for
+from adapters.opponents.unpickling import Trust
 
 if TYPE_CHECKING:
     import torch
@@ -36,6 +37,7 @@ def make_curried_games(
     num_workers: int,
     deterministic: bool,
     device: torch.device | str,
+    trust: Trust,
     different_spaces: bool = False,
 ) -> CurriedGames:
     """The parts of a VecEnv, for arguments as `make_sb3_env` and `make_games` have them.
@@ -58,7 +60,7 @@ def make_curried_games(
 
     def resolve(words: Any) -> list[Opponent | Source]:
         _check_opponent(words, game_batch.seats - game_batch.num_learners, game_batch.seats)
-        return opponents_for(game_batch, words, named=named, device=device, deterministic=deterministic)
+        return opponents_for(game_batch, words, named=named, device=device, deterministic=deterministic, trust=trust)
 
     try:
         return CurriedGames(game_batch, OpponentLineup(resolve(opponent), game_batch), resolve)

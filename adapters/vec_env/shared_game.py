@@ -20,6 +20,7 @@ from tqdm import tqdm
 from adapters.games.game_batch import TimeStep
 from adapters.games.seating import env_seeds
 from adapters.opponents.policy import PolicyOpponent
+from adapters.opponents.unpickling import Trust
 from adapters.vec_env.buffers import activate
 from adapters.vec_env.build import make_curried_games
 from adapters.vec_env.curry import CurryVecEnv
@@ -95,6 +96,7 @@ class SharedGame:
         num_workers: int = 0,
         deterministic: bool = False,
         device: torch.device | str = "auto",
+        trust: Trust = False,
         seed: int | None = None,
     ) -> None:
         if isinstance(learners, (str, int)):
@@ -112,6 +114,7 @@ class SharedGame:
             num_workers=num_workers,
             deterministic=deterministic,
             device=device,
+            trust=trust,
             different_spaces=True,
         )
         self._who = ["learner"] * len(self.learners)  # by seat, for infos

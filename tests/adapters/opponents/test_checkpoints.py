@@ -1,8 +1,6 @@
 """Policies: what is read from a checkpoint, and the short way to their actions."""
 
-import base64
 import gc
-import json
 import os
 import weakref
 import zipfile
@@ -19,6 +17,7 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from adapters.networks import policy_kwargs
 from adapters.opponents import checkpoints
 from adapters.opponents.policy import PolicyOpponent
+from tests.support.checkpoint_files import pickled, rewrite
 from tests.support.toys import BOARD, MODELS, PICTURE, SLOTS, VECTOR, WORLD, Toy, act, observe, resolve
 
 # ---------------------------------------------------------------- the short way agrees with predict
@@ -112,22 +111,6 @@ def test_a_policy_of_ones_own_takes_the_long_way(algorithm, policy):
 # ---------------------------------------------------------------- checkpoint files
 
 
-def rewrite(path, target, **entries):
-    """Copy a checkpoint with other values for entries of its `data`, or without them (None)."""
-    with zipfile.ZipFile(path) as old, zipfile.ZipFile(target, "w") as new:
-        for name in old.namelist():
-            content = old.read(name)
-            if name == "data":
-                data = json.loads(content) | entries
-                content = json.dumps({key: value for key, value in data.items() if value is not None})
-            new.writestr(name, content)
-    return target
-
-
-def pickled(blob):
-    return {":type:": "<class 'alien.Thing'>", ":serialized:": base64.b64encode(blob).decode()}
-
-
 def test_what_is_no_policy_in_a_checkpoint_may_be_broken_or_foreign(trained, tmp_path):
     model, path = trained("ppo")
     alien = pickled(b"calien_package\nThing\n.")
@@ -140,8 +123,12 @@ def test_what_is_no_policy_in_a_checkpoint_may_be_broken_or_foreign(trained, tmp
 
 def test_a_policy_class_that_cannot_be_imported_is_named(trained, tmp_path):
     alien = rewrite(trained("ppo")[1], tmp_path / "a.zip", policy_class=pickled(b"calien_package\nThing\n."))
-    with pytest.raises(ValueError, match=r"policy_class in .*a\.zip cannot be unpickled .*alien_package.* must be importable"):
+    with pytest.raises(ValueError, match=r"a\.zip asks for alien_package\.Thing, .* trust=\['alien_package\.Thing'\]"):
         PolicyOpponent(alien, device="cpu")
+    for trust in (["alien_package.Thing"], True):
+        expected = r"policy_class in .*a\.zip cannot be unpickled .*alien_package.* must be importable"
+        with pytest.raises(ValueError, match=expected):
+            PolicyOpponent(alien, device="cpu", trust=trust)
 
 
 def test_weights_of_another_shape_are_refused_with_the_class(trained, tmp_path):

@@ -298,11 +298,11 @@ def test_of_two_runs_that_begin_at_once_one_takes_the_next_folder(tmp_path: Path
     monkeypatch.chdir(tmp_path)
     prepare = training._prepare
 
-    def slow(out: Path, recipe: Recipe) -> Any:
+    def slow(out: Path, recipe: Recipe, trust: Any) -> Any:
         if not (out / "config.json").exists() and out.name == "snake":  # another run begins there meanwhile
             out.mkdir(parents=True)
             TINY.save(out / "config.json")
-        return prepare(out, recipe)
+        return prepare(out, recipe, trust)
 
     monkeypatch.setattr(training, "_prepare", slow)
     TINY.save(tmp_path / "tiny.json")
@@ -367,8 +367,8 @@ def test_two_processes_that_resume_one_run_are_told(tmp_path: Path, monkeypatch:
     train(tmp_path, dataclasses.replace(TINY, total_timesteps=64), quiet)
     prepare = training._prepare
 
-    def meanwhile(out: Path, recipe: Recipe) -> Any:
-        prepared = prepare(out, recipe)
+    def meanwhile(out: Path, recipe: Recipe, trust: Any) -> Any:
+        prepared = prepare(out, recipe, trust)
         OpponentPool(out / "pool").save()  # by the other process
         return prepared
 

@@ -1,0 +1,188 @@
+"""The file that a model's `save` wrote: a zip of settings, some of them pickles, and of weights; read within bounds."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+import json
+import threading
+import zipfile
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from adapters.opponents.unpickling import Reader, UnreadableError, refusal
+
+if TYPE_CHECKING:
+    import torch
+
+LARGEST_SETTINGS = 64 * 2**20
+"""Bytes that a checkpoint's settings, its entry `data`, may have."""
+LARGEST_WEIGHTS = 256 * 2**20
+"""Bytes that one of its entries of weights may have."""
+
+
+class CheckpointFile:
+    """What is in a checkpoint, read when it is asked for.
+
+    Args:
+        file: its path, or an open file of the same content.
+        path: what it is called in errors.
+        trust: as `frozen` takes it, checked; True lifts the bounds, too.
+
+    Attributes:
+        data: the settings, by name; those that JSON cannot hold as pickles, see `fields`.
+
+    Raises:
+        ValueError: it is none.
+    """
+
+    def __init__(self, file: Path | BinaryIO, path: Path, trust: bool | frozenset[str] = False) -> None:
+        self._file, self.path, self._trust = file, path, trust
+        try:
+            self.data: dict[str, Any] = json.loads(self._entry("data", LARGEST_SETTINGS))
+            if not isinstance(self.data, dict):
+                raise TypeError(f"its settings are a {type(self.data).__name__}")
+        except (zipfile.BadZipFile, KeyError, TypeError, UnicodeDecodeError, RecursionError, json.JSONDecodeError) as error:
+            raise self._no_checkpoint(error) from error
+
+    def fields(self, *names: str, without: Collection[str] = ()) -> list[Any]:
+        """Settings with what is in their pickles.
+
+        Args:
+            names: of the settings.
+            without: keys that are left out of those that are dicts.
+
+        Raises:
+            ValueError: there is no such setting, it cannot be read, or it asks for what is neither known nor trusted.
+        """
+        reader, found = Reader(self._trust), []
+        for name in names:
+            if name not in self.data:
+                raise self._no_checkpoint(KeyError(name))
+            try:
+                found.append(self._field(name, reader, without))
+            except UnreadableError as error:
+                raise ValueError(
+                    f"{name} in {self.path} cannot be unpickled ({error}); the modules that the policy's classes come "
+                    "from must be importable here, in the versions it was saved with"
+                ) from error
+        if reader.unknown:
+            raise ValueError(refusal(self.path, reader.unknown))
+        return found
+
+    def settings(self, *, optional: Collection[str], without: Collection[str]) -> dict[str, Any]:
+        """All settings that are pickles, with what is in them; None for those of `optional` that cannot be read.
+
+        Raises:
+            ValueError: one cannot be read, or asks for what is neither known nor trusted.
+        """
+        read: dict[str, Any] = {}
+        needed = [name for name, value in self.data.items() if _is_pickle(value) and name not in without]
+        for name in [name for name in needed if name in optional]:
+            try:
+                (read[name],) = self.fields(name)
+            except ValueError:
+                read[name] = None
+        needed = [name for name in needed if name not in optional]
+        return read | dict(zip(needed, self.fields(*needed), strict=True))
+
+    def all_weights(self) -> list[bytes]:
+        """The bytes of all entries of weights, each within its bound."""
+        with zipfile.ZipFile(self._file) as archive:
+            names = [name for name in archive.namelist() if name.endswith(".pth")]
+        return [self.weights_bytes(name) for name in names]
+
+    def _field(self, name: str, reader: Reader, without: Collection[str]) -> Any:
+        value = self.data[name]
+        if not _is_pickle(value):
+            return {key: one for key, one in value.items() if key not in without} if isinstance(value, dict) else value
+        try:
+            content = base64.b64decode(value[":serialized:"])
+        except (TypeError, binascii.Error) as error:
+            raise UnreadableError(str(error)) from error
+        return reader.read(content, without)
+
+    def weights(self, name: str = "policy.pth") -> Any:
+        """An entry of weights, on the CPU.
+
+        Raises:
+            ValueError: it is too large, or holds something else.
+        """
+        import torch
+
+        content = self.weights_bytes(name)
+        try:
+            return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+        except Exception as error:  # a pickle can raise anything
+            what = str(error).strip().splitlines()[0] if str(error).strip() else ""
+            raise ValueError(
+                f"{name} in {self.path} cannot be read ({type(error).__name__}: {what:.200}): expected weights and nothing else"
+            ) from error
+
+    def weights_bytes(self, name: str = "policy.pth") -> bytes:
+        """The same as it is in the file, itself a zip within bounds unless torch before 1.6 wrote it.
+
+        Raises:
+            ValueError: there is none, or it is too large.
+        """
+        try:
+            content = self._entry(name, LARGEST_WEIGHTS)
+            if content[:2] == b"PK":
+                with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                    self._check_size(sum(entry.file_size for entry in archive.infolist()), name, LARGEST_WEIGHTS)
+        except (zipfile.BadZipFile, KeyError) as error:
+            raise self._no_checkpoint(error) from error
+        return content
+
+    def _entry(self, name: str, limit: int) -> bytes:
+        with zipfile.ZipFile(self._file) as archive:
+            entry = archive.getinfo(name)
+            if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise zipfile.BadZipFile(f"{name} is compressed by method {entry.compress_type}")
+            self._check_size(entry.file_size, name, limit)
+            with archive.open(entry) as file:
+                return file.read(entry.file_size)  # which inflates no more, whatever there is
+
+    def _check_size(self, size: int, name: str, limit: int) -> None:
+        if size > limit and self._trust is not True:
+            raise ValueError(
+                f"{name} in {self.path} has {size / 2**20:,.0f} MiB, expected at most {limit // 2**20}: if you trust its "
+                "author, trust=True lifts the limit"
+            )
+
+    def _no_checkpoint(self, error: Exception) -> ValueError:
+        return ValueError(f"{self.path} is no SB3 checkpoint ({error}): expected a zip file that the model's save() wrote")
+
+
+def _is_pickle(value: Any) -> bool:
+    """Whether a setting is one that JSON could not hold."""
+    return isinstance(value, dict) and ":serialized:" in value
+
+
+@contextmanager
+def at_most_parameters(number: int) -> Iterator[None]:
+    """While modules are made in here, by this thread, refuse more parameters than so many, before they take memory.
+
+    Raises:
+        ValueError: there would be more.
+    """
+    from torch.nn.modules.module import register_module_parameter_registration_hook
+
+    thread, made = threading.get_ident(), 0
+
+    def count(module: torch.nn.Module, name: str, parameter: torch.nn.Parameter | None) -> None:
+        nonlocal made
+        if parameter is None or threading.get_ident() != thread:
+            return
+        made += parameter.numel()
+        if made > number:
+            raise ValueError(f"its settings ask for more than {number:,} parameters, but its weights have no more bytes")
+
+    handle = register_module_parameter_registration_hook(count)
+    try:
+        yield
+    finally:
+        handle.remove()
