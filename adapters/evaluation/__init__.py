@@ -1,1 +1,1 @@
-"""Who is how strong: games to the end, ratings, tournaments and their tables."""
+"""Evaluation: games played to the end, tournaments and their standings."""

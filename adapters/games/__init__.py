@@ -1,1 +1,1 @@
-"""Many games stepped together as arrays, whatever plays them."""
+"""Games stepped together as arrays: the `GameBatch` protocol and its backends."""

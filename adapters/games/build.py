@@ -1,4 +1,4 @@
-"""make_games: what the user's words for a game mean, and which backend plays it."""
+"""make_games: the GameBatch for the environment and the backend that a user asks for."""
 
 from __future__ import annotations
 
@@ -30,18 +30,19 @@ def make_games(
     """Make games that are stepped together.
 
     Args:
-        env: None is the snake of this package, as are its factory `snake_v0.parallel_env` and its id in PettingZoo's registry.
-            Else a function or class that makes a PettingZoo parallel environment, such an environment (copied for every game),
-            or an id.
+        env: None, `snake_v0.parallel_env` or the snake's id in PettingZoo's registry for the snake of this package; else a
+            function or class that makes a PettingZoo parallel environment, an environment (copied for every game), or the id
+            of one.
         env_kwargs: arguments for the environment's constructor.
-        num_games: how many run side by side.
-        learners: how many agents of a game learn, "all", or which. With a number they change seats in every game.
-        backend: "native" steps all snake games at once, "supersuit" takes any environment; "auto" is "native" for the
+        num_games: number of games played side by side.
+        learners: the number of learning agents per game, "all", or their names. With a number, agents change seats in every
+            game.
+        backend: "native" steps all snake games in one engine, "supersuit" takes any environment; "auto" is "native" for the
             snake without workers.
-        num_workers: in how many processes "supersuit" steps the games; 0 is in this one.
-        different_spaces: take agents whose spaces differ, see `SuperSuitGameBatch`.
-        restart: whether another game follows when one is over. If not, games of the native backend stay as they
-            ended; others restart all the same.
+        num_workers: number of processes in which "supersuit" steps the games; 0 is this process.
+        different_spaces: whether agents may have different spaces, see `SuperSuitGameBatch`.
+        restart: whether games restart when they end. With False, games of the native backend stay as they ended; other
+            backends restart in any case.
 
     Raises:
         ValueError: an argument does not fit; the text says what was expected, what came and how to mend it.
@@ -74,7 +75,7 @@ def make_games(
 
 
 def means_snake(env: object) -> bool:
-    """Whether this means the snake of this package: None, its class, or a name that PettingZoo's registry knows it by."""
+    """Whether `env` is the snake of this package: None, its factory, or one of its ids in PettingZoo's registry."""
     if env is None or (isinstance(env, str) and env in ("snake", "snake_v0", "snake-v0")):
         return True
     from snake_pz import snake_v0
@@ -83,7 +84,7 @@ def means_snake(env: object) -> bool:
 
 
 def check_learners(learners: Learners) -> None:
-    """Refuse what leaves a VecEnv without a learner."""
+    """Reject values that leave a VecEnv without a learner."""
     if isinstance(learners, str) and learners != "all":
         raise ValueError(f"learners must be a number, 'all' or a list of agent names, got {learners!r}: write [{learners!r}]")
     if isinstance(learners, int) and learners < 1:
@@ -103,6 +104,5 @@ def _is_native(backend: str, env: object, is_snake: bool, num_workers: int) -> b
 def _check_workers(num_workers: int, native: bool) -> None:
     if num_workers > 0 and native:
         raise ValueError(
-            f"backend 'native' steps all games in one call, without workers, got num_workers={num_workers}: use 0, or "
-            "backend='supersuit'"
+            f"backend 'native' steps all games in this process, got num_workers={num_workers}: use 0, or backend='supersuit'"
         )

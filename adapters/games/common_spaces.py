@@ -1,8 +1,7 @@
-"""One space for agents that have different ones: SuperSuit's vector classes want all agents to have the same.
+"""Common spaces for agents with different spaces, because SuperSuit's vector classes need the same for all agents.
 
-An environment is wrapped in `CommonSpaces`, whose agents all observe a Dict with a part for each of the different observation
-spaces and act with one vector of numbers. Above the games an `OwnView` takes out of that what agents with one pair of spaces
-see, and puts in what they do.
+`CommonSpaces` wraps an environment: all agents then observe a Dict with a part for each of the different observation spaces,
+and act with one vector of numbers. Above the games an `OwnView` converts between these and one agent's own spaces.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import numpy as np
 from gymnasium import Space, spaces
 from numpy.typing import NDArray
 from pettingzoo.utils.wrappers.base_parallel import BaseParallelWrapper
+from typing_extensions import override
 
 from adapters.games.checked_env import AnyParallelEnv, CheckedEnv, Infos, mask_length
 from adapters.games.game_batch import GameBatch
@@ -21,17 +21,21 @@ from snake_pz.players import Observations, View
 
 
 class OwnSpaces(NamedTuple):
-    """The spaces of one agent; without the mask, if its observations come with one."""
+    """The spaces of one agent, without the action mask if it is part of the observation."""
 
     observation: Space[Any]
     action: Space[Any]
 
 
 class CommonActions(spaces.Box):
-    """Vectors that hold the action of any agent in their first numbers, as float64, which is exact for all that SB3 acts with.
+    """Vectors whose first numbers are the action of an agent. float64 holds every action that SB3 uses exactly.
 
     Args:
-        own: the spaces of each agent.
+        own: the spaces by agent.
+
+    Attributes:
+        own: as given.
+        mask_length: length of the longest action mask; shorter ones are padded.
     """
 
     def __init__(self, own: dict[Any, OwnSpaces]) -> None:
@@ -39,16 +43,15 @@ class CommonActions(spaces.Box):
         super().__init__(-np.inf, np.inf, (width,), np.float64)
         self.own = own
         self.mask_length = max(mask_length(action) for _, action in own.values())
-        """Of the longest action mask of an agent; the others are padded."""
 
 
 def own_spaces(action_space: Space[Any]) -> dict[Any, OwnSpaces] | None:
-    """The spaces by agent, from the action space of games whose agents have different ones; None for other games."""
+    """The spaces by agent, from the action space of games in `CommonSpaces`; None for other games."""
     return action_space.own if isinstance(action_space, CommonActions) else None
 
 
 def have_different_spaces(env: AnyParallelEnv) -> bool:
-    """Whether the agents of an environment differ in their spaces."""
+    """Whether the agents of an environment have different spaces."""
     first, *others = [(env.observation_space(agent), env.action_space(agent)) for agent in env.possible_agents]
     return any(other != first for other in others)
 
@@ -56,11 +59,10 @@ def have_different_spaces(env: AnyParallelEnv) -> bool:
 class CommonSpaces(BaseParallelWrapper[Any, Any, Any]):
     """A parallel environment whose agents all have one observation space, a Dict, and one action space, `CommonActions`.
 
-    What an observation holds for agents of other spaces is zeros. Action masks, however the environment gives them, are in the
-    infos, padded with ones.
+    The parts of an observation that are for other spaces are zeros. Action masks are in the infos, padded with ones.
 
     Raises:
-        ValueError: an agent's spaces are none that SB3 learns with.
+        ValueError: SB3 does not support an agent's spaces.
     """
 
     def __init__(self, env: AnyParallelEnv) -> None:
@@ -74,28 +76,28 @@ class CommonSpaces(BaseParallelWrapper[Any, Any, Any]):
         self._nothing = {key: np.zeros(space.shape or (), space.dtype) for key, space in self._observations.items()}
 
     @property
+    @override
     def agents(self) -> list[Any]:  # type: ignore[override]
-        """Who lives."""
         return self.env.agents
 
+    @override
     def observation_space(self, agent: Any) -> Space[Any]:
-        """The same space for every agent."""
         return self._observations
 
+    @override
     def action_space(self, agent: Any) -> Space[Any]:
-        """The same space for every agent."""
         return self._actions
 
+    @override
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[Any, Any], dict[Any, dict[str, Any]]]:
-        """Start a game of the environment."""
         return self._in_common(*self._checked.reset(seed, options))
 
+    @override
     def step(
         self, actions: dict[Any, Any]
     ) -> tuple[dict[Any, Any], dict[Any, float], dict[Any, bool], dict[Any, bool], dict[Any, dict[str, Any]]]:
-        """Play one step of the environment."""
         own = {agent: _taken_out(action, self._actions.own[agent].action) for agent, action in actions.items()}
         turn = self._checked.step(own)
         observations, infos = self._in_common(turn.observations, turn.infos)
@@ -116,16 +118,16 @@ class CommonSpaces(BaseParallelWrapper[Any, Any, Any]):
         return padded
 
 
-class OwnView:
-    """Games in `CommonSpaces` as agents with one pair of spaces see them and act in them, see `View`.
+class OwnView(View):
+    """A view of games in `CommonSpaces` in the own spaces of some agents.
 
     Args:
-        games: in the common spaces.
-        game_batch: whose `agents` say who sits where; they never change seats.
-        spaces: those of some agent.
+        games: a view of the games in the common spaces.
+        game_batch: the games. Their agents never change seats.
+        spaces: the spaces of at least one agent.
 
     Raises:
-        ValueError: no agent has them.
+        ValueError: no agent has these spaces.
     """
 
     def __init__(self, games: View, game_batch: GameBatch, spaces: OwnSpaces) -> None:
@@ -135,33 +137,35 @@ class OwnView:
         self._served = np.array([own[agent] == spaces for agent in agents])  # by seat
         if not self._served.any():
             raise ValueError(
-                f"a player trained to see {spaces.observation} and to act in {spaces.action} can be none of the agents, which "
+                f"a player trained to see {spaces.observation} and to act in {spaces.action} fits none of the agents, which "
                 "have " + "; ".join(f"{agent}: {own[agent].observation}, {own[agent].action}" for agent in agents)
             )
         self.observation_space, self.action_space = spaces
         self._games, self._agents, self._number = games, agents, _number(own, spaces.observation)
 
+    @override
     def observations(self) -> Observations:
-        """(E, N, *obs) of the present turn, zeros for agents of other spaces."""
+        """(E, N, *obs) of the current time step, zeros for agents with other spaces."""
         return self.own(self._games.observations())
 
     def own(self, observations: Observations) -> Observations:
-        """What is these agents' of observations in the common space."""
+        """The part of common observations that is for these agents."""
         if isinstance(self.observation_space, spaces.Dict):
             return {name: observations[f"{self._number}/{name}"] for name in self.observation_space}
         return observations[str(self._number)]
 
+    @override
     def action_masks(self) -> NDArray[np.int8] | None:
-        """(E, N, A) of the present turn or None."""
         return self.own_masks(self._games.action_masks())
 
     def own_masks(self, masks: NDArray[np.int8] | None) -> NDArray[np.int8] | None:
-        """The masks without what pads them; None for actions that are never masked."""
+        """Common masks without their padding; None if the action space cannot be masked."""
         length = mask_length(self.action_space)
         return None if masks is None or length == 0 else masks[..., :length]
 
+    @override
     def decode(self, actions: NDArray[Any], games: NDArray[np.intp], seats: NDArray[np.intp]) -> NDArray[Any]:
-        """(B, *action) of these agents -> (B, numbers) of the common space.
+        """Convert (B, *action) of these agents to (B, width) of the common space.
 
         Raises:
             ValueError: an agent on these seats has other spaces.
@@ -169,8 +173,8 @@ class OwnView:
         if not self._served[seats].all():
             seat = seats[~self._served[seats]][0]
             raise ValueError(
-                f"agent {self._agents[seat]!r} cannot be played by someone trained to see {self.observation_space} and to act "
-                f"in {self.action_space}: seat somebody there who was trained for this agent"
+                f"agent {self._agents[seat]!r} cannot be played by a player trained to see {self.observation_space} and to act "
+                f"in {self.action_space}: give this seat an opponent that was trained for this agent"
             )
         common = np.zeros((len(actions), *(self._games.action_space.shape or ())))
         common[:, : _size(self.action_space)] = actions.reshape(len(actions), -1)
@@ -178,22 +182,22 @@ class OwnView:
 
 
 def _number(own: Mapping[Any, OwnSpaces], observation_space: Space[Any]) -> int:
-    """That of an observation space among the different ones, from 0."""
+    """The index of an observation space among the spaces of the agents, the same for equal ones."""
     return [spaces.observation for spaces in own.values()].index(observation_space)
 
 
 def _parts(number: int, of: Any) -> dict[str, Any]:
-    """An observation or space of this number by the keys that it has in the common one."""
+    """The parts of an observation or space by their keys in the common one."""
     if isinstance(of, Mapping):
         return {f"{number}/{name}": part for name, part in of.items()}
     return {str(number): of}
 
 
 def _size(action_space: Space[Any]) -> int:
-    """How many numbers an action is."""
+    """The number of numbers in an action."""
     return int(np.prod(action_space.shape or ()))
 
 
 def _taken_out(action: NDArray[Any], space: Space[Any]) -> Any:
-    """An agent's own action from one of the common space; a NumPy scalar if it is a single number."""
+    """An agent's own action from a common one; a NumPy scalar if it is a single number."""
     return action[: _size(space)].reshape(space.shape or ()).astype(space.dtype)[()]

@@ -1,8 +1,8 @@
-"""A ParallelEnv whose agents never leave: death becomes data.
+"""FixedSeats: a ParallelEnv whose agents never leave; their ends are reported in the infos.
 
-SuperSuit's vector classes want as many agents at every step as at the first. `FixedSeats` gives them that without inventing
-observations, and works around what `MarkovVectorEnv` does at the end of a game: it restarts only when every agent is done,
-overwrites the last observation of agents that died earlier, and merges the new game's infos over the old one's.
+SuperSuit's vector classes need the same agents in every step. `FixedSeats` provides them without made-up observations, and
+works around what `MarkovVectorEnv` does at the end of a game: it restarts only when every agent is done, overwrites the last
+observation of agents that died earlier, and merges the new game's infos into those of the old one.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 from gymnasium import Space
 from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
+from typing_extensions import override
 
 from adapters.games.checked_env import AnyParallelEnv, CheckedEnv
 from adapters.games.seating import first_seating, fresh_seed, next_game
@@ -20,38 +21,39 @@ from snake_pz.players import Observations
 
 
 class SeatStep(NamedTuple):
-    """What one step did to a seat that was active before it."""
+    """The result of a step for a seat that was active before it."""
 
     terminated: bool
     truncated: bool
     final_observation: Observations | None  # the seat's real last observation if this step ended it
-    info: dict[str, Any]  # the environment's info, with "action_mask" in it however the environment gives it
+    info: dict[str, Any]  # the environment's info, with "action_mask" wherever the environment gives the mask
 
 
 class FixedSeats(ParallelEnv[str, Observations, Any]):
-    """One game with a fixed order of seats, the learner's first, restarting without end under `MarkovVectorEnv`.
+    """One game with fixed seats, learner seats first, for `MarkovVectorEnv`, which restarts it whenever it ends.
 
-    Every step returns every seat. A dead seat repeats its real last observation, gets reward 0 and ignores its action. The
-    flags returned are SuperSuit's, not the game's: all False during a game, all terminated when it is over, which is as
-    soon as every learner seat is done or no agent is left. What really happened is in the infos:
+    Every step returns every seat. A dead seat repeats its real last observation, gets reward 0 and its action is ignored. The
+    returned flags are for SuperSuit: all False during a game; all terminated when it is over, which is when every learner seat
+    is done or no agent is left. The real results are in the infos:
 
-        infos[seat]["step"]   SeatStep of a seat that was active before the step; absent for the others
+        infos[seat]["step"]   SeatStep of a seat that was active before the step; absent for other seats
         infos[seat]["reset"]  the environment's reset info of the new game, with "game_seed" and "agent" (who sits here)
 
-    Observations, infos and the action masks in them are as `CheckedEnv` has them.
+    Observations, infos and the action masks in them are those of `CheckedEnv`.
 
     The k-th game after seeding with s is seeded by `next_game(s, k, N)`; without a seed, s is fresh entropy.
 
     Args:
         env: a PettingZoo parallel environment whose agents share one observation and one action space.
-        game: the index of this game among its like, for messages.
-        learners: how many seats learn, or "all" (agents are then shuffled over all seats in every game), or which agents do
-            (they sit on the learner seats in this order, the others on the enemy seats in the order of `possible_agents`).
+        game: index of this game in its batch, for messages.
+        learners: the number of learner seats or "all", with agents shuffled over all seats in every game; or the names of the
+            learning agents, which get the learner seats in this order, the others the enemy seats in the order of
+            `possible_agents`.
 
     Raises:
-        ValueError: `env` is no parallel environment, its spaces are not supported, or `learners` does not fit its agents; by
-            `reset` and `step`, an answer of the environment is not what its API and its spaces say.
-        RuntimeError: by `reset` and `step`, when the environment breaks PettingZoo's rules about who is in `agents`.
+        ValueError: `env` is no parallel environment, its spaces are not supported, or `learners` does not fit its agents; from
+            `reset` and `step`: a result of the environment does not fit its API or its spaces.
+        RuntimeError: from `reset` and `step`: the environment breaks PettingZoo's rules for `agents`.
     """
 
     def __init__(self, env: AnyParallelEnv, game: int = 0, learners: int | Literal["all"] | Sequence[str] = 1) -> None:
@@ -65,36 +67,37 @@ class FixedSeats(ParallelEnv[str, Observations, Any]):
         self._seat_space = _shared_space("observation", {agent: spaces.observation for agent, spaces in own.items()})
         self._move_space = _shared_space("action", {agent: spaces.action for agent, spaces in own.items()})
         self.seating, self.num_learners, self._shuffled = first_seating(agents, learners)
-        """The agents in seat order, as seated in the running game."""
+        """The agents of the running game in seat order."""
         self.possible_agents = [f"seat_{seat}" for seat in range(len(agents))]
         self.agents = []
         self._alive: set[Any] = set()  # agents of the environment
-        self._observations: dict[Any, Observations] = {}  # of every agent, the real last one
+        self._observations: dict[Any, Observations] = {}  # last real observation by agent
         self._env_seed = fresh_seed()
         self._games_started = 0
         self._closed = False
 
     @property
     def has_mask_observations(self) -> bool:
-        """Whether action masks come in the observations, so that they are known to exist before the first reset."""
+        """Whether action masks are in the observations, so that it is known before the first reset that there are masks."""
         return any(spaces.masked for spaces in self._checked.spaces.values())
 
+    @override
     def observation_space(self, agent: str) -> Space[Any]:
-        """The same space for every seat."""
         return self._seat_space
 
+    @override
     def action_space(self, agent: str) -> Space[Any]:
-        """The same space for every seat."""
         return self._move_space
 
+    @override
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Observations], dict[str, dict[str, Any]]]:
         """Start the next game.
 
         Args:
-            seed: begins a new sequence of games; None goes on with the present one.
-            options: handed to the environment if not empty.
+            seed: begins a new sequence of games; None continues the current one.
+            options: for the environment's `reset`, unless empty.
         """
         if seed is not None:
             self._env_seed, self._games_started = seed, 0
@@ -114,18 +117,19 @@ class FixedSeats(ParallelEnv[str, Observations, Any]):
             reset_infos[seat] = {"reset": {**infos[agent], "game_seed": game_seed, "agent": agent}}
         return self._seat_observations(), reset_infos
 
+    @override
     def step(
         self, actions: dict[str, Any]
     ) -> tuple[dict[str, Observations], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """Play one step with the actions of the seats whose agents live; the others are ignored.
+        """Play one step. Actions of seats whose agents are dead are ignored.
 
         Raises:
-            RuntimeError: the game is over or was never begun.
+            RuntimeError: the game is over or has not begun.
         """
         if not self.agents:
-            raise RuntimeError(f"game {self.game} is over or was never begun: call reset() before step()")
+            raise RuntimeError(f"game {self.game} is over or has not begun: call reset() before step()")
         seat_of = dict(zip(self.seating, self.possible_agents, strict=True))
-        acting = list(self.env.agents)  # in the environment's own order, which need not be that of the seats
+        acting = list(self.env.agents)  # in the environment's order, which may differ from the order of seats
         turn = self._checked.step({agent: actions[seat_of[agent]] for agent in acting})
 
         seat_rewards = dict.fromkeys(self.possible_agents, 0.0)
@@ -136,7 +140,7 @@ class FixedSeats(ParallelEnv[str, Observations, Any]):
             ended = terminated or truncated
             if ended:
                 self._alive.discard(agent)
-            if agent in turn.observations or not ended:  # whoever is shown nothing at its end keeps its last real observation
+            if agent in turn.observations or not ended:  # without a last observation the one before is kept
                 self._observe(agent, turn.observations)
             seat_rewards[seat] = turn.rewards[agent]
             final = self._observations[agent] if ended else None
@@ -150,16 +154,17 @@ class FixedSeats(ParallelEnv[str, Observations, Any]):
         flags = dict.fromkeys(self.possible_agents, over)
         return self._seat_observations(), seat_rewards, flags, dict.fromkeys(self.possible_agents, False), seat_infos
 
+    @override
     def render(self) -> Any:
-        """What the environment draws."""
         return self.env.render()
 
+    @override
     def state(self) -> NDArray[Any]:
-        """The environment's global state."""
         return self.env.state()
 
+    @override
     def close(self) -> None:
-        """Close the environment, once."""
+        """Close the environment. May be called again."""
         if not self._closed:
             self._closed = True
             self.env.close()
@@ -173,19 +178,19 @@ class FixedSeats(ParallelEnv[str, Observations, Any]):
         self._observations[agent] = observations[agent]
 
     def _check_agents(self, when: str) -> None:
-        """Hold the environment to PettingZoo's rule: `agents` are exactly those that live."""
+        """Check PettingZoo's rule that `agents` are exactly those that are alive."""
         present = set(self.env.agents)
         if missing := self._alive - present:
             what = (
-                "all possible_agents must be there after reset (a number of agents that changes is not supported)"
+                "all possible_agents must be there after reset (a varying number of agents is not supported)"
                 if when == "reset"
                 else "an agent leaves `agents` only in the step that terminates or truncates it"
             )
             raise RuntimeError(f"game {self.game}: {_names(missing)} missing from `agents` after {when}: {what}")
         if returned := present - self._alive:
             raise RuntimeError(
-                f"game {self.game}: {_names(returned)} in `agents` after {when} though dead or unknown: agents that come back "
-                "are not supported, and a terminated or truncated agent must leave `agents` in that very step"
+                f"game {self.game}: {_names(returned)} in `agents` after {when} although dead or unknown: agents that return "
+                "are not supported, and a terminated or truncated agent must leave `agents` in the same step"
             )
 
 
@@ -194,7 +199,7 @@ def _names(agents: set[Any]) -> str:
 
 
 def _shared_space(kind: str, by_agent: dict[Any, Space[Any]]) -> Space[Any]:
-    """The one space that all agents have."""
+    """The space of all agents; an error if they differ."""
     first = next(iter(by_agent))
     space = by_agent[first]
     if others := {agent for agent, other in by_agent.items() if other != space}:
@@ -202,6 +207,6 @@ def _shared_space(kind: str, by_agent: dict[Any, Space[Any]]) -> Space[Any]:
         raise ValueError(
             f"all agents must have one {kind} space, but {first!r} has {space} and {_names(others)} "
             f"{'have others, such as' if len(others) > 1 else 'has'} {different}: make them equal first, for example with "
-            f"supersuit.pad_{kind}{'s' if kind == 'observation' else '_space'}_v0, or let each learn by itself in a SharedGame"
+            f"supersuit.pad_{kind}{'s' if kind == 'observation' else '_space'}_v0, or train one model per agent in a SharedGame"
         )
     return space

@@ -8,19 +8,21 @@ from typing import Any, Literal
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
-from adapters.games.game_batch import GameSeat, TimeStep
+from adapters.games.game_batch import GameBatch, GameSeat, TimeStep
 from adapters.games.seating import first_seating, fresh_seed, next_game
 from snake_pz.core.actions import action_space, to_absolute
 from snake_pz.core.engine import SnakeEngine
 from snake_pz.core.observations import OBSERVATIONS, observation_space
 from snake_pz.core.views import encoding_for
 from snake_pz.env import KEYWORDS, SnakeParallelEnv, snake_infos
+from snake_pz.players import View
 from snake_pz.replay import Recorder
 from snake_pz.rules import Rules
 
 
-class NativeGameBatch:
+class NativeGameBatch(GameBatch):
     """`GameBatch` of the snake. Seeded alike, it plays the very games that `SuperSuitGameBatch` plays with `snake_v0`.
 
     A player may have any of the snake's encodings and action sets, whatever the learner has: its spaces say which. Each
@@ -76,6 +78,7 @@ class NativeGameBatch:
             observation_space(self._rules, name) for name in OBSERVATIONS if name != self._env.observation
         ]
 
+    @override
     def reset(self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]) -> TimeStep:
         """Start all games anew (see `GameBatch`); the snake has no options, they are ignored."""
         for game, seed in enumerate(seeds):
@@ -98,6 +101,7 @@ class NativeGameBatch:
             reset_infos=reset_infos,
         )
 
+    @override
     def step(self, actions: NDArray[Any]) -> TimeStep:
         """Play one turn; actions (E, N) are absolute directions, as `NativeView.decode` returns them (see `GameBatch`)."""
         directions = np.empty(self._seating.shape, np.int8)
@@ -142,6 +146,7 @@ class NativeGameBatch:
             reset_infos=reset_infos,
         )
 
+    @override
     def view(self, observation_space: gymnasium.Space[Any], action_space: gymnasium.Space[Any]) -> NativeView:
         """The games in the encoding and the action set that have these spaces.
 
@@ -174,14 +179,16 @@ class NativeGameBatch:
         self._recorders[game] = Recorder(engine, int(engine.state.seed[0]), by_snake)
         return self._recorders[game]
 
+    @override
     def agents(self, game: int) -> tuple[str, ...]:
-        """The snakes' names in seat order, as seated in the running game."""
         return tuple(self._names[snake] for snake in self._seating[game])
 
+    @override
     def get_attr(self, name: str, games: Sequence[int]) -> list[Any]:
         """An attribute of the environments that these games look like."""
         return [getattr(self._game(game), name) for game in games]
 
+    @override
     def set_attr(self, name: str, value: Any, games: Sequence[int]) -> None:
         """Set it on them; of those that the games go by only `max_cycles` can be changed.
 
@@ -194,6 +201,7 @@ class NativeGameBatch:
             setattr(self._game(game), name, value)
             self._max_cycles[game] = self._game(game).max_cycles
 
+    @override
     def env_method(self, name: str, games: Sequence[int], *args: Any, **kwargs: Any) -> list[Any]:
         """Call a method of the environments that these games look like.
 
@@ -204,10 +212,11 @@ class NativeGameBatch:
             raise ValueError(f"{name} of a single native game would play it past the others: call the VecEnv's own")
         return [getattr(self._game(game), name)(*args, **kwargs) for game in games]
 
+    @override
     def render(self, games: Sequence[int]) -> list[Any]:
-        """One result of the environment's `render` per game."""
         return self.env_method("render", games)
 
+    @override
     def close(self) -> None:
         """Close the windows, if there are any."""
         for game in self._games.values():
@@ -270,7 +279,7 @@ class NativeGameBatch:
         return self._games[game]
 
 
-class NativeView:
+class NativeView(View):
     """The games in one encoding and one action set, see `View`."""
 
     def __init__(self, game_batch: NativeGameBatch, rules: Rules, observation: str, actions: str) -> None:
@@ -278,16 +287,16 @@ class NativeView:
         self.observation_space: gymnasium.Space[Any] = observation_space(rules, observation)
         self.action_space: gymnasium.Space[Any] = action_space(actions)
 
+    @override
     def observations(self) -> NDArray[np.uint8]:
-        """(E, N, *obs) of the present turn."""
         return self._game_batch.observations(self._observation)
 
+    @override
     def action_masks(self) -> NDArray[np.int8]:
-        """(E, N, A) of the present turn."""
         return self._game_batch.action_masks(self._actions)
 
+    @override
     def decode(self, actions: NDArray[Any], games: NDArray[np.intp], seats: NDArray[np.intp]) -> NDArray[Any]:
-        """(B,) in this view's action space -> absolute directions."""
         if self._actions == "absolute":
             return actions
         return to_absolute(actions, self._game_batch.headings(games, seats))

@@ -1,4 +1,4 @@
-"""Who sits where: the learner seats, the shuffle of every game, and the seeds that these are drawn from."""
+"""The seating of agents: learner seats, the shuffle of every game, and the seeds they are drawn from."""
 
 from __future__ import annotations
 
@@ -16,7 +16,18 @@ def fresh_seed() -> int:
 
 
 def first_seating(agents: list[Any], learners: int | Literal["all"] | Sequence[str]) -> tuple[list[Any], int, bool]:
-    """Who sits where before the first game, how many of them learn, and whether they are shuffled in each game."""
+    """The seating before the first game.
+
+    Args:
+        agents: all agents.
+        learners: the number of learning agents, "all", or their names.
+
+    Returns:
+        The agents in seat order, the number of learner seats, and whether agents are shuffled over the seats in every game.
+
+    Raises:
+        ValueError: `learners` is out of range, or names an unknown agent or one agent twice.
+    """
     if learners == "all":
         return list(agents), len(agents), True
     if isinstance(learners, int):
@@ -34,22 +45,21 @@ def first_seating(agents: list[Any], learners: int | Literal["all"] | Sequence[s
 
 
 def next_game(env_seed: int, game: int, seats: int) -> tuple[int, list[int]]:
-    """What the game-th game of an environment is drawn from.
+    """The seed and the shuffle of one game of an environment, from `SeedSequence(env_seed, spawn_key=(game,))`.
 
     Args:
-        env_seed: the environment's own seed.
-        game: 0 for the first game after the environment was seeded.
+        env_seed: seed of the environment.
+        game: number of the game since the environment was seeded, from 0.
         seats: N.
 
     Returns:
-        (game_seed, order): the 32-bit number that the environment's `reset` gets, and a permutation of the agents' numbers by
-        seat, for games whose agents are shuffled. Both come from `SeedSequence(env_seed, spawn_key=(game,))`.
+        The 32-bit seed for the environment's `reset`, and the index of the agent on each seat, for games that shuffle them.
     """
     game_seed, *keys = np.random.SeedSequence(env_seed, spawn_key=(game,)).generate_state(1 + seats, np.uint32).tolist()
     return game_seed, sorted(range(seats), key=keys.__getitem__)
 
 
 def env_seeds(sequence: np.random.SeedSequence, num_games: int) -> list[int]:
-    """The seeds of so many environments, 64 bits each, as `GameBatch.reset` takes them."""
+    """The 64-bit seeds of `num_games` environments, for `GameBatch.reset`."""
     seeds: list[int] = sequence.generate_state(num_games, np.uint64).tolist()
     return seeds

@@ -20,11 +20,12 @@ from gymnasium.vector.utils import concatenate, create_empty_array
 from numpy.typing import NDArray
 from supersuit.vector.concat_vec_env import ConcatVecEnv
 from supersuit.vector.markov_vector_wrapper import MarkovVectorEnv
+from typing_extensions import override
 
 from adapters.games.checked_env import AnyParallelEnv, check_parallel, mask_length
 from adapters.games.common_spaces import CommonSpaces, OwnSpaces, OwnView, have_different_spaces, own_spaces
 from adapters.games.fixed_seats import FixedSeats, SeatStep
-from adapters.games.game_batch import GameSeat, TimeStep
+from adapters.games.game_batch import GameBatch, GameSeat, TimeStep
 from adapters.games.workers import WorkerGames
 from snake_pz.players import Observations, View, map_arrays
 from snake_pz.rules import Rules
@@ -32,7 +33,7 @@ from snake_pz.rules import Rules
 EnvFactory = Callable[[], AnyParallelEnv]
 
 
-class SuperSuitGameBatch:
+class SuperSuitGameBatch(GameBatch, View):
     """`GameBatch` over one environment per game, each from a factory call of its own.
 
     Args:
@@ -73,18 +74,19 @@ class SuperSuitGameBatch:
         self._has_masks = self._games.has_mask_observations
         self._time_step: TimeStep | None = None
 
+    @override
     def reset(self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]) -> TimeStep:
-        """Start all games anew (see `GameBatch`)."""
         observations, infos = self._games.reset(seeds, options)
         self._time_step = self._assemble(observations, np.zeros(len(infos), dtype=np.float32), infos)
         return self._time_step
 
+    @override
     def step(self, actions: NDArray[Any]) -> TimeStep:
-        """Play one turn (see `GameBatch`)."""
         observations, rewards, infos = self._games.step(actions.reshape(self.num_games * self.seats, *actions.shape[2:]))
         self._time_step = self._assemble(observations, rewards, infos)
         return self._time_step
 
+    @override
     def view(self, observation_space: gymnasium.Space[Any], action_space: gymnasium.Space[Any]) -> View:
         """The games themselves, where agents do not differ: on this backend every seat sees what the environment gives.
 
@@ -100,40 +102,41 @@ class SuperSuitGameBatch:
             )
         return self
 
+    @override
     def observations(self) -> Observations:
-        """(E, N, *obs) of the present turn, as `View` has it."""
         return self._present().observations
 
+    @override
     def action_masks(self) -> NDArray[np.int8] | None:
-        """(E, N, A) of the present turn or None, as `View` has it."""
         return self._present().action_masks
 
+    @override
     def decode(self, actions: NDArray[Any], games: NDArray[np.intp], seats: NDArray[np.intp]) -> NDArray[Any]:
-        """The actions as they are, as `View` has it."""
         return actions
 
+    @override
     def agents(self, game: int) -> tuple[str, ...]:
-        """The environment's agent names in seat order, as seated in the running game."""
         return self._agents[game]
 
+    @override
     def get_attr(self, name: str, games: Sequence[int]) -> list[Any]:
-        """An attribute of the environments of these games."""
         return self._games.get_attr(name, games)
 
+    @override
     def set_attr(self, name: str, value: Any, games: Sequence[int]) -> None:
         """Set it where the environment or one of its wrappers has it, else on the innermost environment."""
         self._games.set_attr(name, value, games)
 
+    @override
     def env_method(self, name: str, games: Sequence[int], *args: Any, **kwargs: Any) -> list[Any]:
-        """Call a method of the environments of these games."""
         return self._games.env_method(name, games, *args, **kwargs)
 
+    @override
     def render(self, games: Sequence[int]) -> list[Any]:
-        """One result of the environment's `render` per game."""
         return self._games.render(games)
 
+    @override
     def close(self) -> None:
-        """Close every environment. Calling it again does nothing."""
         self._games.close()
 
     def _present(self) -> TimeStep:

@@ -1,6 +1,6 @@
-"""Who plays the enemy seats: what users write for opponents, what it means, and how they act.
+"""Opponents: what users write for them, how they are made, and how they play the enemy seats.
 
-The names below are loaded when they are first used: importing this package loads neither torch nor Stable-Baselines3.
+The public names are loaded on first use, so importing this package loads neither torch nor Stable-Baselines3.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from adapters.opponents.checkpoints import (
     MASKED_LOGIT,
@@ -27,7 +28,7 @@ from adapters.opponents.checkpoints import (
 )
 from adapters.opponents.preprocessing import Preprocessing, SlotMemory, copy_statistics, find_statistics, load_statistics
 from adapters.opponents.unpickling import Trust
-from snake_pz.players import Actions, Masks, Observations, Slots
+from snake_pz.players import Actions, Masks, Observations, Player, Slots
 
 if TYPE_CHECKING:
     import torch
@@ -39,7 +40,7 @@ EPSILON = 0.05
 """How often an opponent trained by DQN or QRDQN moves at random when it samples."""
 
 
-class PolicyOpponent:
+class PolicyOpponent(Player):
     """A frozen Stable-Baselines3 policy with a random stream of its own.
 
     Neither making one nor letting it act touches a live model's training mode, its parameters or torch's global random
@@ -110,6 +111,7 @@ class PolicyOpponent:
             self._states = SlotMemory((2, layers, width), np.float32)
         self._rng = np.random.default_rng()
 
+    @override
     def act(self, observations: Observations, slots: Slots, action_masks: Masks | None) -> Actions:
         """One batched forward pass; see `Opponent.act`."""
         import torch
@@ -126,14 +128,14 @@ class PolicyOpponent:
         actions: Actions = logits.argmax(axis=1)
         return actions
 
+    @override
     def reset(self, slots: Slots) -> None:
-        """See `Opponent.reset`."""
         self._preprocessing.reset(slots)
         if self._states is not None:
             self._states.clear(slots)
 
+    @override
     def seed(self, seed: int) -> None:
-        """See `Opponent.seed`."""
         self._rng = np.random.default_rng(seed)
 
     def _predict(self, observations: Observations, slots: Slots, action_masks: Masks | None) -> Actions:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from adapters.opponents.members import Member
 from adapters.opponents.policy import PolicyOpponent
 from adapters.opponents.pool import OpponentPool, PoolChangedError
-from adapters.opponents.protocol import Opponent
+from adapters.opponents.protocol import Opponent, Source
 from adapters.opponents.unpickling import Trust
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ TURNOVER = 32
 """How many games are dealt out at least before another member of a large pool takes a place."""
 
 
-class PoolSource:
+class PoolSource(Source):
     """A `Source` that seats members of a pool; every environment that a pool plays in has its own.
 
     While all members fit in the pool's `max_active`, each game draws from all of them. A larger pool is played through a few
@@ -73,16 +74,17 @@ class PoolSource:
         self._retrying(self._load_one_of_each_kind)
         self._evict(())
 
+    @override
     def ready(self) -> Sequence[Opponent]:
-        """Nobody: who was drawn last is kept here, but it starts anew whenever it comes back."""
         return ()
 
+    @override
     def forget(self) -> None:
-        """See `Source.forget`."""
         self._places: list[str] = []  # names of those who took them, the one there longest first
         self._latest: str | None = None  # who plays the latest's share
         self._dealt = 0  # games since the last change
 
+    @override
     def draw(
         self, games: int, seats: int, rng: np.random.Generator, seated: Sequence[Opponent]
     ) -> tuple[Sequence[Opponent], NDArray[np.intp]]:

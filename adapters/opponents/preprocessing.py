@@ -22,6 +22,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from adapters.opponents.unpickling import LARGEST, Reader, Trust, UnreadableError, checked_trust, refusal
 from snake_pz.players import Observations
@@ -78,22 +79,22 @@ class Step(Protocol):
         ...
 
 
-class Normalize:
+class Normalize(Step):
     """`VecNormalize` that has stopped learning, observations only."""
 
     def __init__(self, statistics: VecNormalize) -> None:
         self.space: gymnasium.Space[Any] = statistics.observation_space
         self._statistics = statistics
 
+    @override
     def apply(self, observations: Observations, slots: Slots) -> Observations:
-        """See `Step`."""
         return self._statistics.normalize_obs(observations)
 
-    def reset(self, slots: Slots) -> None:
-        """Nothing is remembered."""
+    @override
+    def reset(self, slots: Slots) -> None: ...
 
 
-class StackFrames:
+class StackFrames(Step):
     """`VecFrameStack`: the last frames of every slot, zeros for those before its game began.
 
     Args:
@@ -110,30 +111,30 @@ class StackFrames:
         self._older = np.arange(shown.shape[axis], low.shape[axis])
         self._stacks = SlotMemory(low.shape, shown.dtype)
 
+    @override
     def apply(self, observations: Observations, slots: Slots) -> Observations:
-        """See `Step`."""
         older = self._stacks.read(slots).take(self._older, axis=self._batch_axis)
         stacks = np.concatenate([older, observations], axis=self._batch_axis, dtype=older.dtype, casting="unsafe")
         self._stacks.write(slots, stacks)
         return stacks
 
+    @override
     def reset(self, slots: Slots) -> None:
-        """See `Step`."""
         self._stacks.clear(slots)
 
 
-class PutChannelsFirst:
+class PutChannelsFirst(Step):
     """`VecTransposeImage`."""
 
     def __init__(self, space: gymnasium.Space[Any]) -> None:
         self.space = space
 
+    @override
     def apply(self, observations: Observations, slots: Slots) -> Observations:
-        """See `Step`."""
         return np.ascontiguousarray(np.moveaxis(observations, -1, 1))
 
-    def reset(self, slots: Slots) -> None:
-        """Nothing is remembered."""
+    @override
+    def reset(self, slots: Slots) -> None: ...
 
 
 class Preprocessing:

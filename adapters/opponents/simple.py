@@ -9,11 +9,12 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from typing_extensions import override
 
-from snake_pz.players import Actions, Masks, Observations, Slots, within
+from snake_pz.players import Actions, Masks, Observations, Player, Slots, within
 
 
-class CallableOpponent:
+class CallableOpponent(Player):
     """A function `f(observations) -> actions` on batches: (B, *obs) -> (B, *action).
 
     Its randomness is its own: reseeding the games does not reach it.
@@ -33,8 +34,8 @@ class CallableOpponent:
         self.observation_space, self.action_space = observation_space, action_space
         self._function = function
 
+    @override
     def act(self, observations: Observations, slots: Slots, action_masks: Masks | None) -> Actions:
-        """See `Opponent.act`."""
         actions = np.asarray(self._function(observations))
         expected = (len(slots), *(self.action_space.shape or ()))
         if actions.shape != expected:
@@ -49,14 +50,15 @@ class CallableOpponent:
             )
         return actions
 
-    def reset(self, slots: Slots) -> None:
-        """Nothing is remembered."""
+    @override
+    def reset(self, slots: Slots) -> None: ...
 
+    @override
     def seed(self, seed: int) -> None:
         """The function's randomness is its own."""
 
 
-class RandomOpponent:
+class RandomOpponent(Player):
     """Uniform play over the actions that are allowed; over all where none is, or without `uses_masks`, or without masks."""
 
     name = "random"
@@ -69,8 +71,8 @@ class RandomOpponent:
         self.action_space = copy.deepcopy(action_space)  # the original's random stream belongs to someone else
         self.seed(int(np.random.SeedSequence().generate_state(1)[0]))
 
+    @override
     def act(self, observations: Observations, slots: Slots, action_masks: Masks | None) -> Actions:
-        """See `Opponent.act`."""
         space = self.action_space
         if action_masks is not None:
             return self._allowed(action_masks)
@@ -78,11 +80,11 @@ class RandomOpponent:
             return self._rng.integers(space.start, space.start + space.n, size=len(slots))
         return np.stack([space.sample() for _ in slots])
 
-    def reset(self, slots: Slots) -> None:
-        """Nothing is remembered."""
+    @override
+    def reset(self, slots: Slots) -> None: ...
 
+    @override
     def seed(self, seed: int) -> None:
-        """See `Opponent.seed`."""
         self._rng = np.random.default_rng(seed)
         self.action_space.seed(seed)
 

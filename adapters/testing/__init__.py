@@ -1,4 +1,4 @@
-"""The contract of a curried VecEnv as a test, and the reference that it is held against."""
+"""The contract of a curried VecEnv as a test, and the reference implementation it compares with."""
 
 from __future__ import annotations
 

@@ -13,11 +13,12 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from adapters.games.checked_env import AnyParallelEnv, mask_length
 from adapters.games.fixed_seats import FixedSeats
 from adapters.placements import win_share
-from snake_pz.players import Observations, map_arrays
+from snake_pz.players import Observations, Player, map_arrays
 
 MakeParallelEnv = Callable[[], AnyParallelEnv]
 
@@ -73,7 +74,7 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other) or (one != one and other != other)
 
 
-class Witness:
+class Witness(Player):
     """An `Opponent` that plays `Seen.move` and keeps account of what it is told."""
 
     name = "witness"
@@ -91,20 +92,20 @@ class Witness:
         self.shown: Counter[bytes] = Counter()  # keys of what it was shown
         self.cleared: set[int] = set()  # slots
 
+    @override
     def act(self, observations: Observations, slots: NDArray[np.intp], action_masks: NDArray[np.int8] | None) -> NDArray[Any]:
-        """See `Opponent.act`."""
         masks = [None] * len(slots) if action_masks is None else list(action_masks)
         seen = [Seen(one_of(observations, index), mask) for index, mask in enumerate(masks)]
         self.calls += 1
         self.shown.update(one.key() for one in seen)
         return np.stack([one.move(self._space) for one in seen])
 
+    @override
     def reset(self, slots: NDArray[np.intp]) -> None:
-        """See `Opponent.reset`."""
         self.cleared.update(np.asarray(slots).tolist())
 
+    @override
     def seed(self, seed: int) -> None:
-        """See `Opponent.seed`."""
         self.seeds.append(seed)
 
 

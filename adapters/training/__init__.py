@@ -1,1 +1,1 @@
-"""Training runs: self-play, imitation, what a run keeps, and its report."""
+"""Training: self-play, imitation, run folders and their report."""

@@ -1,1 +1,1 @@
-"""Games from the learner's seats: Stable-Baselines3 VecEnvs and the buffers that go with them."""
+"""Stable-Baselines3 VecEnvs over the learner seats of games, and buffers for several learners in a game."""

@@ -16,7 +16,7 @@ from adapters.opponents.protocol import Lineup, Opponent, Source
 from snake_pz.players import Observations, View, map_arrays
 
 
-class LearnerGameBatch:
+class LearnerGameBatch(GameBatch):
     """`GameBatch` whose learner seats are some of those of shared games; everyone else sits on the other seats.
 
     They are stepped through two functions that are handed what these seats do, and return the turn of the shared games once
@@ -56,14 +56,16 @@ class LearnerGameBatch:
         self.render_mode, self.snake_rules = shared.render_mode, shared.snake_rules
         self._view = shared.view(*spaces)
 
+    @override
     def reset(self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]) -> TimeStep:
-        """Start all games anew, together with everybody else."""
         return self._own(self._reset(seeds, options))
 
+    @override
     def step(self, actions: NDArray[Any]) -> TimeStep:
         """Play one turn, together with everybody else; of the actions only those of learner seats count."""
         return self._own(self._step(actions[:, : self.num_learners]))
 
+    @override
     def view(self, observation_space: gymnasium.Space[Any], action_space: gymnasium.Space[Any]) -> View:
         """The games as the learner's own agents see them.
 
@@ -77,27 +79,28 @@ class LearnerGameBatch:
             )
         return _LearnerView(self._view, self._order)
 
+    @override
     def agents(self, game: int) -> tuple[str, ...]:
-        """The agents' names in this learner's seat order."""
         agents = self._shared.agents(game)
         return tuple(agents[seat] for seat in self._order.tolist())
 
+    @override
     def get_attr(self, name: str, games: Sequence[int]) -> list[Any]:
-        """See `GameBatch`."""
         return self._shared.get_attr(name, games)
 
+    @override
     def set_attr(self, name: str, value: Any, games: Sequence[int]) -> None:
-        """See `GameBatch`."""
         self._shared.set_attr(name, value, games)
 
+    @override
     def env_method(self, name: str, games: Sequence[int], *args: Any, **kwargs: Any) -> list[Any]:
-        """See `GameBatch`."""
         return self._shared.env_method(name, games, *args, **kwargs)
 
+    @override
     def render(self, games: Sequence[int]) -> list[Any]:
-        """See `GameBatch`."""
         return self._shared.render(games)
 
+    @override
     def close(self) -> None:
         """Nothing: the games are shared."""
 
@@ -124,24 +127,24 @@ class LearnerGameBatch:
         )
 
 
-class _LearnerView:
+class _LearnerView(View):
     """A view of the shared games by the seats of a learner."""
 
     def __init__(self, view: View, order: NDArray[np.intp]) -> None:
         self.observation_space, self.action_space = view.observation_space, view.action_space
         self._view, self._order = view, order
 
+    @override
     def observations(self) -> Observations:
-        """(E, N, *obs) of the present turn."""
         return map_arrays(lambda array: array[:, self._order], self._view.observations())
 
+    @override
     def action_masks(self) -> NDArray[np.int8] | None:
-        """(E, N, A) of the present turn or None."""
         masks = self._view.action_masks()
         return None if masks is None else masks[:, self._order]
 
+    @override
     def decode(self, actions: NDArray[Any], games: NDArray[np.intp], seats: NDArray[np.intp]) -> NDArray[Any]:
-        """Actions as the shared games take them."""
         return self._view.decode(actions, games, self._order[seats])
 
 

@@ -173,7 +173,7 @@ class FewerEachReset(ScriptedEnv):
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        (ComesBack, r"game 0: 'agent_1' in `agents` after step though dead.*agents that come back are not supported"),
+        (ComesBack, r"game 0: 'agent_1' in `agents` after step although dead.*agents that return are not supported"),
         (
             FewerEachReset,
             r"game 0: 'agent_3' missing from `agents` after reset.*a number of agents that changes is not supported",
