@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from adapters.opponents.parse import Mixture, Pool, by_seat, parse
+from adapters.opponents.parse import by_seat, parse
+from adapters.opponents.parsed import Mixture, Pool
 from adapters.opponents.resolver import Resolver
 from adapters.opponents.unpickling import Trust
 from snake_pz import Rules, make_bot

@@ -26,8 +26,8 @@ from adapters.games.build import make_games, means_snake
 from adapters.games.game_batch import GameBatch
 from adapters.games.native import NativeGameBatch
 from adapters.opponents.lineup import OpponentLineup
-from adapters.opponents.parse import Frozen, Mixture
 from adapters.opponents.parse import players as parsed_players
+from adapters.opponents.parsed import Frozen, Mixture
 from adapters.opponents.pool import OpponentPool
 from adapters.opponents.protocol import Opponent, Source
 from adapters.opponents.resolver import opponents_for

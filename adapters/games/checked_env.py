@@ -1,6 +1,6 @@
-"""What an environment must be to be played here: PettingZoo's parallel API, in spaces that SB3 learns with.
+"""CheckedEnv: checks that an environment keeps to PettingZoo's parallel API and has spaces that SB3 supports.
 
-What bends either is refused by one sentence that says whose it is, what came and what to do.
+An error is one sentence that names the agent, what was expected, what came and what to do.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Infos = dict[Any, dict[str, Any]]
 
 BASIC = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 NUMBERS = "biuf"
-"""The kinds of numpy's dtypes that are numbers."""
+"""Kinds of numeric numpy dtypes."""
 ATOMS = frozenset({bool, int, float, str, bytes, type(None)})
 """Types whose values nobody can change."""
 
@@ -38,15 +38,15 @@ FLATTEN_MASKED = (
 class AgentSpaces(NamedTuple):
     """The spaces of one agent."""
 
-    observation: Space[Any]  # of the observation proper, without the mask
+    observation: Space[Any]  # without the action mask
     action: Space[Any]
-    masked: bool  # whether its observations come with an action mask
+    masked: bool  # whether observations contain an action mask
 
 
 class Turn(NamedTuple):
-    """What one step came to, by the agents that acted."""
+    """The result of one step, by the agents that acted."""
 
-    observations: dict[Any, Observations]  # of those that were given one
+    observations: dict[Any, Observations]  # only of agents that got one
     rewards: dict[Any, float]
     terminations: dict[Any, bool]
     truncations: dict[Any, bool]
@@ -54,21 +54,21 @@ class Turn(NamedTuple):
 
 
 class CheckedEnv:
-    """The answers of a parallel environment, checked and in one form.
+    """A parallel environment whose results are checked and converted to one form.
 
-    An observation is an array, or a dict of arrays, in shape and dtype of its space. Action masks, from
-    `infos[agent]["action_mask"]` or from a Dict observation {"observation", "action_mask"}, are under "action_mask" of the info
-    as int8. Observations and infos are copies, for environments reuse their buffers.
+    An observation is an array, or a dict of arrays, with the shape and dtype of its space. Action masks, from
+    `infos[agent]["action_mask"]` or from Dict observations {"observation", "action_mask"}, are int8 under "action_mask" of the
+    info. Observations and infos are copies, because environments reuse their buffers.
 
     Args:
-        env: the environment; its attributes and other methods are for others to use.
+        env: the environment.
 
     Attributes:
-        spaces: of each agent.
+        spaces: spaces by agent.
 
     Raises:
-        ValueError: `env` is no parallel environment, or a space is none that SB3 learns with; by `reset` and `step`, an answer
-            is not what the API and the spaces say.
+        ValueError: `env` is no parallel environment, or SB3 does not support a space; from `reset` and `step`: a result does
+            not fit the API or the spaces.
     """
 
     def __init__(self, env: AnyParallelEnv) -> None:
@@ -78,7 +78,7 @@ class CheckedEnv:
         self.spaces = {agent: _agent_spaces(env, agent) for agent in env.possible_agents}
 
     def reset(self, seed: int | None, options: dict[str, Any] | None) -> tuple[dict[Any, Observations], Infos]:
-        """Start a game; the options are handed on if not empty."""
+        """Start a game. Empty options are not passed on."""
         answer = self._env.reset(seed=seed, **({"options": options} if options else {}))
         if not _are_dicts(answer, 2):
             raise ValueError(
@@ -88,13 +88,13 @@ class CheckedEnv:
         return self._receive(self.spaces, *answer)
 
     def step(self, actions: dict[Any, Any]) -> Turn:
-        """Play one step with the actions of all living agents."""
+        """Play one step with the actions of all agents that are alive."""
         answer: Any = self._env.step(actions)
         if not _are_dicts(answer, 5):
             raise ValueError(
                 f"step of {self._name} must return (observations, rewards, terminations, truncations, infos), five dicts by "
-                f"agent, got {_kinds(answer)}: return all five, in terminations who was ended by the rules, in truncations who "
-                "was by a limit"
+                f"agent, got {_kinds(answer)}: return all five, with ends by the rules in terminations and ends by a limit in "
+                "truncations"
             )
         seen, rewards, terminations, truncations, infos = answer
         return Turn(
@@ -122,7 +122,7 @@ class CheckedEnv:
 
 
 def check_parallel(env: object) -> None:
-    """Raise a ValueError that tells how to mend it if `env` is not a parallel environment."""
+    """Raise a ValueError if `env` is not a parallel environment that can be played here."""
     if isinstance(env, AECEnv):
         raise ValueError(
             f"expected a PettingZoo parallel environment, got the AEC environment {env}: use its module's parallel_env(), "
@@ -135,8 +135,8 @@ def check_parallel(env: object) -> None:
     for layer in _layers(env):
         if type(layer).__name__ == "black_death_par":
             raise ValueError(
-                f"supersuit.black_death_v3 around {layer.unwrapped} hides when agents die, so that no episode would end where "
-                "it ends: leave it out, the dead are taken care of here"
+                f"supersuit.black_death_v3 around {layer.unwrapped} hides when agents die, so that episodes would not end at "
+                "the right step: leave it out, it is not needed here"
             )
         takes = _parameters(layer.reset)
         if not any(one.name == "seed" or one.kind is one.VAR_KEYWORD for one in takes):
@@ -161,14 +161,14 @@ def mask_length(action_space: Space[Any]) -> int:
 
 
 def _layers(env: Any) -> Iterator[Any]:
-    """The environment and those that it wraps, as far as these are parallel ones."""
+    """The environment and the parallel environments that it wraps, from the outside in."""
     while isinstance(env, ParallelEnv):
         yield env
         env = getattr(env, "env", None)
 
 
 def _parameters(function: Any) -> Sequence[inspect.Parameter]:
-    """Those of a function; just anything where Python cannot tell."""
+    """The parameters of a function; any keyword if Python cannot tell."""
     try:
         return list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
@@ -195,7 +195,7 @@ def _agent_spaces(env: AnyParallelEnv, agent: Any) -> AgentSpaces:
 
 
 def _unseen(space: Space[Any]) -> str:
-    """What SB3 wants of this observation space, "" if it is all right."""
+    """What SB3 requires that this observation space does not meet; "" if nothing."""
     if isinstance(space, spaces.Box) and 0 in (space.shape or (0,)):
         return "of a Box must have a shape such as (1,), of at least one number"
     if isinstance(space, (spaces.Discrete, spaces.MultiDiscrete)) and np.any(space.start):
@@ -206,7 +206,7 @@ def _unseen(space: Space[Any]) -> str:
 
 
 def _unplayable(space: Space[Any]) -> str:
-    """What is wrong about this action space, "" if SB3 can act in it."""
+    """Why SB3 does not support this action space; "" if it does."""
     if not isinstance(space, BASIC):
         return f"must be of a Box, Discrete, MultiDiscrete or MultiBinary space, as SB3 has them, got {_line(space)}"
     if isinstance(space, (spaces.Discrete, spaces.MultiDiscrete)) and np.any(space.start):
@@ -236,7 +236,7 @@ def _kinds(answer: Any) -> str:
 
 
 def _line(value: Any) -> str:
-    """Its text on one line, though NumPy breaks the lines of arrays."""
+    """The repr of a value on one line."""
     return " ".join(repr(value).split())
 
 
@@ -246,10 +246,10 @@ def _short(value: Any) -> str:
 
 
 def _single(value: Any) -> Any:
-    """The number that this is or holds; None if it is none."""
+    """The single number that a value is or holds; None if it is none."""
     try:
         array = np.asarray(value)
-    except Exception:  # of whatever kind of array it is
+    except Exception:  # arrays of other libraries raise their own
         return None
     return array.item() if array.size == 1 and array.dtype.kind in NUMBERS else None
 
@@ -323,7 +323,7 @@ def _check_keys(observation: Any, keys: Iterable[str], whose: str) -> None:
 
 
 def _own_copy(observation: Any, space: Space[Any], whose: str) -> Observations:
-    """The observation as a new array, or dict of arrays, in the dtype of its space."""
+    """The observation as a new array, or dict of arrays, with the dtype of its space."""
     if isinstance(space, spaces.Dict):
         _check_keys(observation, space.spaces, whose)
         return {key: _own_copy(observation[key], part, f"{whose} at {key!r}") for key, part in space.spaces.items()}
@@ -344,7 +344,7 @@ def _own_copy(observation: Any, space: Space[Any], whose: str) -> Observations:
 
 
 def _cast(array: NDArray[Any], space: Space[Any], whose: str) -> NDArray[Any]:
-    """The array in the dtype of the space, which may round floats but lose nothing else."""
+    """Convert an array to the dtype of the space, which may round floats but not change anything else."""
     assert space.dtype is not None
     if array.dtype.kind not in NUMBERS:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""GameBatch over SnakeEngine: all snake games in a few compiled calls, no per-game Python on the path of a step."""
+"""NativeGameBatch: snake games on a SnakeEngine, stepped in a few compiled calls without Python code per game."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from snake_pz.rules import Rules
 
 
 class NativeGameBatch(GameBatch):
-    """`GameBatch` of the snake. Seeded alike, it plays the very games that `SuperSuitGameBatch` plays with `snake_v0`.
+    """`GameBatch` of the snake. With equal seeds it plays the same games as `SuperSuitGameBatch` with `snake_v0`.
 
-    A player may have any of the snake's encodings and action sets, whatever the learner has: its spaces say which. Each
-    encoding is written once a turn, and only if a player needs it. Only learner seats get infos (all seats if there are no
-    learners), on restarting and with their last step; they are those of the environment, and besides `turn`.
+    Players may have any encoding and action set of the snake, independently of the learner: their spaces select it. Each
+    encoding is written once per turn, and only if a player needs it. Only learner seats get infos (without learners, all
+    seats): at resets and in their last step. They are the environment's infos and `turn`.
 
     Args:
         num_games: E, at least 1.
         env_kwargs: keywords of `snake_v0.parallel_env`.
-        learners: as `FixedSeats` has it.
-        restart: whether games restart when they are over; if not they stay as they ended, without an active seat.
+        learners: as in `FixedSeats`.
+        restart: whether games restart when they end; otherwise they stay as they ended, without an active seat.
 
     Raises:
         ValueError: a keyword is unknown or out of its range, or `learners` does not fit the snakes.
@@ -55,22 +55,22 @@ class NativeGameBatch(GameBatch):
         seating, self.num_learners, self._shuffled = first_seating(self._names, learners)
         self.num_games = num_games
         self.seats = len(self._names)
-        self._reported = self.num_learners or self.seats  # seats that decide when a game is over and get infos
+        self._reported = self.num_learners or self.seats  # seats that get infos and whose end ends the game
         self.render_mode = self._env.render_mode
 
         self._engine = SnakeEngine(self._rules, num_games)
         self._seating = np.tile(np.array([self._names.index(name) for name in seating]), (num_games, 1))  # (E, N) seat -> snake
-        self._slots = self._seating + self.seats * np.arange(num_games)[:, None]  # the same, numbered through all games
+        self._slots = self._seating + self.seats * np.arange(num_games)[:, None]  # the same, numbered over all games
         self._env_seeds = [fresh_seed() for _ in range(num_games)]
         self._started = [0] * num_games
         self._max_cycles = np.full(num_games, self._env.max_cycles)
         self._active = np.zeros((num_games, self.seats), np.bool_)
         self._recorders: dict[int, Recorder] = {}  # by game
-        self._games: dict[int, SnakeParallelEnv] = {}  # for the attribute calls, made when asked for
+        self._games: dict[int, SnakeParallelEnv] = {}  # for attribute calls, made on demand
         self._views: dict[tuple[str, str], NativeView] = {}
         self._buffers: dict[str, NDArray[np.uint8]] = {}  # by encoding: (E, N, *obs) in snake order
-        self._written: dict[str, NDArray[np.uint8]] = {}  # the same in seat order, as of the present turn
-        self._masks: dict[str, NDArray[np.int8]] = {}  # by action set: (E, N, A) in seat order, as of the present turn
+        self._written: dict[str, NDArray[np.uint8]] = {}  # the same in seat order, of the current turn
+        self._masks: dict[str, NDArray[np.int8]] = {}  # by action set: (E, N, A) in seat order, of the current turn
         self._own = self._view(self._env.observation, self._env.action_set)
         self.observation_space: gymnasium.Space[Any] = self._own.observation_space
         self.action_space: gymnasium.Space[Any] = self._own.action_space
@@ -80,7 +80,7 @@ class NativeGameBatch(GameBatch):
 
     @override
     def reset(self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]) -> TimeStep:
-        """Start all games anew (see `GameBatch`); the snake has no options, they are ignored."""
+        """Restart all games. `options` are ignored; the snake has none."""
         for game, seed in enumerate(seeds):
             if seed is not None:
                 self._env_seeds[game], self._started[game] = seed, 0
@@ -103,7 +103,11 @@ class NativeGameBatch(GameBatch):
 
     @override
     def step(self, actions: NDArray[Any]) -> TimeStep:
-        """Play one turn; actions (E, N) are absolute directions, as `NativeView.decode` returns them (see `GameBatch`)."""
+        """Play one turn.
+
+        Args:
+            actions: (E, N) absolute directions, as `NativeView.decode` returns them.
+        """
         directions = np.empty(self._seating.shape, np.int8)
         np.put_along_axis(directions, self._seating, actions.astype(np.int8), axis=1)
         self._engine.step(directions)
@@ -148,29 +152,29 @@ class NativeGameBatch(GameBatch):
 
     @override
     def view(self, observation_space: gymnasium.Space[Any], action_space: gymnasium.Space[Any]) -> NativeView:
-        """The games in the encoding and the action set that have these spaces.
+        """A view in the encoding and the action set with these spaces.
 
         Raises:
-            ValueError: none has, on this board.
+            ValueError: there are none on this board.
         """
         return self._view(*encoding_for(self._rules, observation_space, action_space))
 
     def observations(self, observation: str) -> NDArray[np.uint8]:
-        """(E, N, *obs) of the present turn in seat order."""
+        """(E, N, *obs) of the current turn in seat order, in this encoding."""
         if observation not in self._written:
             buffer = self._buffers[observation] = self._engine.observe(observation, self._buffers.get(observation))
             self._written[observation] = self._in_seat_order(buffer)
         return self._written[observation]
 
     def record(self, game: int, names: Sequence[str]) -> Recorder:
-        """Take down a game that has just begun; the recorder gets every turn until it is over.
+        """Record a game that has just begun, until it ends.
 
         Args:
-            game: which.
-            names: of the players in seat order.
+            game: index of the game.
+            names: the players' names in seat order.
 
         Raises:
-            ValueError: it has begun before, or not one name per seat.
+            ValueError: the game has begun before, or not one name per seat.
         """
         if len(names) != self.seats:
             raise ValueError(f"a recording needs a name for each of {self.seats} seats, got {list(names)}")
@@ -185,15 +189,15 @@ class NativeGameBatch(GameBatch):
 
     @override
     def get_attr(self, name: str, games: Sequence[int]) -> list[Any]:
-        """An attribute of the environments that these games look like."""
+        """An attribute of the `SnakeParallelEnv`s that show these games."""
         return [getattr(self._game(game), name) for game in games]
 
     @override
     def set_attr(self, name: str, value: Any, games: Sequence[int]) -> None:
-        """Set it on them; of those that the games go by only `max_cycles` can be changed.
+        """Set an attribute of these environments. Of their constructor's arguments only `max_cycles` can be changed.
 
         Raises:
-            ValueError: an attribute that is fixed when the games are made.
+            ValueError: another argument of the constructor.
         """
         if name in [*KEYWORDS, "possible_agents", "agents"] and name != "max_cycles":
             raise ValueError(f"{name} of native games is fixed when they are made: pass it in env_kwargs")
@@ -203,13 +207,13 @@ class NativeGameBatch(GameBatch):
 
     @override
     def env_method(self, name: str, games: Sequence[int], *args: Any, **kwargs: Any) -> list[Any]:
-        """Call a method of the environments that these games look like.
+        """Call a method of these environments.
 
         Raises:
-            ValueError: one that would play the game past the VecEnv.
+            ValueError: `reset`, `step` or `set_state`, which would change the game without the VecEnv.
         """
         if name in ("reset", "step", "set_state"):
-            raise ValueError(f"{name} of a single native game would play it past the others: call the VecEnv's own")
+            raise ValueError(f"{name} of a single native game would change it without the VecEnv: call that of the VecEnv")
         return [getattr(self._game(game), name)(*args, **kwargs) for game in games]
 
     @override
@@ -218,17 +222,17 @@ class NativeGameBatch(GameBatch):
 
     @override
     def close(self) -> None:
-        """Close the windows, if there are any."""
+        """Close the windows of environments that were rendered."""
         for game in self._games.values():
             game.close()
 
     def headings(self, games: NDArray[np.intp], seats: NDArray[np.intp]) -> NDArray[np.int8]:
-        """(B,) directions in which the snakes on these seats head."""
+        """(B,) headings of the snakes on these seats."""
         headings: NDArray[np.int8] = self._engine.state.heading[games, self._seating[games, seats]]
         return headings
 
     def action_masks(self, actions: str) -> NDArray[np.int8]:
-        """(E, N, A) for the next action, in seat order."""
+        """(E, N, A) for the next actions in seat order, for this action set."""
         if actions not in self._masks:
             self._masks[actions] = self._in_seat_order(self._engine.action_masks(actions))
         return self._masks[actions]
@@ -246,7 +250,7 @@ class NativeGameBatch(GameBatch):
         return self._views[key]
 
     def _restart(self, games: NDArray[np.intp]) -> dict[GameSeat, dict[str, Any]]:
-        """Restart these games; their reset infos."""
+        """Restart these games and return their reset infos."""
         infos: dict[GameSeat, dict[str, Any]] = {}
         seeds = []
         for game in games.tolist():
@@ -262,7 +266,7 @@ class NativeGameBatch(GameBatch):
         self._engine.reset(games, seeds)
         self._masks.clear()
         self._active[games] = True
-        for observation, written in self._written.items():  # of this turn, and nobody has it yet
+        for observation, written in self._written.items():  # of this turn, not yet returned
             buffer = self._engine.observe(observation, self._buffers[observation], games)
             written[games] = buffer[games[:, None], self._seating[games]]
         return infos
@@ -280,7 +284,7 @@ class NativeGameBatch(GameBatch):
 
 
 class NativeView(View):
-    """The games in one encoding and one action set, see `View`."""
+    """The games in one encoding and one action set."""
 
     def __init__(self, game_batch: NativeGameBatch, rules: Rules, observation: str, actions: str) -> None:
         self._game_batch, self._observation, self._actions = game_batch, observation, actions

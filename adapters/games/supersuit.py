@@ -1,6 +1,6 @@
-"""GameBatch over any PettingZoo parallel environment, through SuperSuit's vector classes.
+"""SuperSuitGameBatch: games of any PettingZoo parallel environment, through SuperSuit's vector classes.
 
-ConcatVecEnv (all games, or one worker's) -> MarkovVectorEnv (one game, a row per seat) -> FixedSeats -> the environment.
+ConcatVecEnv (all games, or those of one worker) -> MarkovVectorEnv (one game, one row per seat) -> FixedSeats -> environment.
 """
 
 from __future__ import annotations
@@ -34,20 +34,19 @@ EnvFactory = Callable[[], AnyParallelEnv]
 
 
 class SuperSuitGameBatch(GameBatch, View):
-    """`GameBatch` over one environment per game, each from a factory call of its own.
+    """`GameBatch` with one environment per game, which is also the one `View` of these games unless agents' spaces differ.
 
     Args:
-        factories: one per game, as `env_factory` makes them. They are called here, or in the workers.
-        learners: as `FixedSeats` has it.
-        num_workers: 0 plays in this process, more in as many processes of their own (see `WorkerGames`).
-        different_spaces: take agents whose spaces differ too. The spaces of these games and what is in a `TimeStep` are then
-            those of `CommonSpaces`, and a `view` takes any agent's own. Needs named learners.
-
-        snake_rules: those of the snake, if the factories make it.
+        factories: one per game, from `env_factory`. They are called here or in the workers.
+        learners: as in `FixedSeats`.
+        num_workers: number of worker processes; 0 plays in this process.
+        different_spaces: whether agents may have different spaces. These games and their `TimeStep`s are then in
+            `CommonSpaces`, and `view` takes any agent's own spaces. Needs named learners.
+        snake_rules: the rules, if the factories make the snake.
 
     Raises:
-        ValueError: a factory gives no parallel environment, or one that another game already has; or what `FixedSeats` and
-            `WorkerGames` raise.
+        ValueError: a factory returns no parallel environment, or that of another game; and as from `FixedSeats` and
+            `WorkerGames`.
     """
 
     def __init__(
@@ -88,10 +87,10 @@ class SuperSuitGameBatch(GameBatch, View):
 
     @override
     def view(self, observation_space: gymnasium.Space[Any], action_space: gymnasium.Space[Any]) -> View:
-        """The games themselves, where agents do not differ: on this backend every seat sees what the environment gives.
+        """These games themselves, or an `OwnView` if agents have different spaces.
 
         Raises:
-            ValueError: other spaces than the environment's are asked for.
+            ValueError: no agent has these spaces.
         """
         if own_spaces(self.action_space) is not None:
             return OwnView(self, self, OwnSpaces(observation_space, action_space))
@@ -124,7 +123,7 @@ class SuperSuitGameBatch(GameBatch, View):
 
     @override
     def set_attr(self, name: str, value: Any, games: Sequence[int]) -> None:
-        """Set it where the environment or one of its wrappers has it, else on the innermost environment."""
+        """Set an attribute of the outermost wrapper that has it, else of the innermost environment."""
         self._games.set_attr(name, value, games)
 
     @override
@@ -145,7 +144,7 @@ class SuperSuitGameBatch(GameBatch, View):
         return self._time_step
 
     def _assemble(self, observations: Observations, rewards: NDArray[np.float32], infos: list[dict[str, Any]]) -> TimeStep:
-        """SuperSuit's batch, game after game and seat after seat, as a TimeStep."""
+        """Convert SuperSuit's batch, ordered by game and seat, to a TimeStep."""
         shape = (self.num_games, self.seats)
         terminated, truncated, active = (np.zeros(shape, dtype=np.bool_) for _ in range(3))
         restarted = np.zeros(self.num_games, dtype=np.bool_)
@@ -187,12 +186,12 @@ class SuperSuitGameBatch(GameBatch, View):
         )
 
     def _stack(self, observations: list[Observations]) -> Observations:
-        """(K, *obs) of single observations."""
+        """Stack single observations to (K, *obs)."""
         stacked: Observations = create_empty_array(self.observation_space, n=len(observations))
         return concatenate(self.observation_space, observations, stacked) if observations else stacked
 
     def _mask_array(self, masks: dict[GameSeat, NDArray[np.int8]]) -> NDArray[np.int8] | None:
-        """The masks of active seats in one array, all ones where there is none; None as long as no game ever gave any."""
+        """(E, N, A) masks, all ones for seats without a mask; None until a game gives the first mask."""
         self._has_masks = self._has_masks or bool(masks)
         if not self._has_masks:
             return None
@@ -203,15 +202,15 @@ class SuperSuitGameBatch(GameBatch, View):
 
 
 class LocalGames:
-    """Some games behind one `ConcatVecEnv`: everything that has to be where the environments are.
+    """Games behind one `ConcatVecEnv`, in the process of their environments.
 
-    A batch B is game after game, seat after seat. `games` in the arguments are indices into `factories`.
+    A batch B is ordered by game and seat. `games` in arguments are indices into `factories`.
 
     Args:
         factories: one per game.
-        first_game: index of the first of them among all games, for messages.
-        learners: as `FixedSeats` has it.
-        different_spaces: as `SuperSuitGameBatch` has it.
+        first_game: index of the first game among the games of all workers, for messages.
+        learners: as in `FixedSeats`.
+        different_spaces: as in `SuperSuitGameBatch`.
     """
 
     def __init__(
@@ -230,8 +229,8 @@ class LocalGames:
                 check_parallel(env)
                 if any(env.unwrapped is seats.env.unwrapped for seats in self._seats):
                     raise ValueError(
-                        f"every game needs an environment of its own, but the factory gave game {game} the same object as an "
-                        "earlier one: build a new environment in each call"
+                        f"every game needs its own environment, but the factory returned the same object for game {game} and "
+                        "an earlier one: make a new environment in each call"
                     )
                 if different_spaces and have_different_spaces(env):
                     env = CommonSpaces(env)
@@ -249,7 +248,8 @@ class LocalGames:
     def reset(
         self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]
     ) -> tuple[Observations, list[dict[str, Any]]]:
-        """Start all games anew; (B, *obs) and an info for each. `ConcatVecEnv.reset` would seed with seed + i."""
+        """Restart all games; returns (B, *obs) and B infos."""
+        # One by one, because `ConcatVecEnv.reset` would seed with seed + i.
         results = [
             venv.reset(seed=seed, options=option)
             for venv, seed, option in zip(self._venv.vec_envs, seeds, options, strict=True)
@@ -258,29 +258,29 @@ class LocalGames:
         return self._venv.concat_obs(observations), [info for of_game in infos for info in of_game]
 
     def step(self, actions: NDArray[Any]) -> tuple[Observations, NDArray[np.float32], list[dict[str, Any]]]:
-        """Play one step; (B, *action) -> (B, *obs), (B,) rewards and an info for each."""
+        """Play one step with (B, *action); returns (B, *obs), (B,) rewards and B infos."""
         observations, rewards, _, _, infos = self._venv.step(actions)
         return observations, rewards, infos
 
     def get_attr(self, name: str, games: Sequence[int]) -> list[Any]:
-        """See `SuperSuitGameBatch`."""
+        """As in `GameBatch`."""
         return [getattr(_layer_with(self._seats[game].env, name), name) for game in games]
 
     def set_attr(self, name: str, value: Any, games: Sequence[int]) -> None:
-        """See `SuperSuitGameBatch`."""
+        """As in `SuperSuitGameBatch`."""
         for game in games:
             setattr(_layer_with(self._seats[game].env, name), name, value)
 
     def env_method(self, name: str, games: Sequence[int], *args: Any, **kwargs: Any) -> list[Any]:
-        """See `SuperSuitGameBatch`."""
+        """As in `GameBatch`."""
         return [method(*args, **kwargs) for method in self.get_attr(name, games)]
 
     def render(self, games: Sequence[int]) -> list[Any]:
-        """See `SuperSuitGameBatch`."""
+        """As in `GameBatch`."""
         return [self._seats[game].render() for game in games]
 
     def close(self) -> None:
-        """Close every environment once, the others too if one of them raises."""
+        """Close every environment, even if one of them raises."""
         with ExitStack() as stack:
             for seats in self._seats:
                 stack.callback(seats.close)
@@ -290,12 +290,12 @@ def env_factory(env: AnyParallelEnv | Callable[..., AnyParallelEnv] | str, env_k
     """A factory without arguments, for `SuperSuitGameBatch`.
 
     Args:
-        env: a function or class that makes a parallel environment; the id of one in PettingZoo's registry; or a parallel
-            environment, which is copied for every game by cloudpickle and never stepped itself.
+        env: a function or class that makes a parallel environment; an id in PettingZoo's registry; or a parallel environment,
+            which is copied for every game by cloudpickle and never stepped itself.
         env_kwargs: arguments for the function, class or registered environment.
 
     Raises:
-        ValueError: `env` is none of these or cannot be copied. The factory raises it if it does not know an argument.
+        ValueError: `env` is none of these or cannot be copied; from the factory: an unknown argument.
     """
     if isinstance(env, str):
         registered = pettingzoo.spec("parallel", env)  # looked up here: a worker process has not registered what this one has
@@ -336,7 +336,7 @@ def _with_kwargs(make: Callable[..., AnyParallelEnv], env_kwargs: dict[str, Any]
 
 
 def _keywords(make: Callable[..., Any]) -> list[str]:
-    """The keywords that `make` names, [] where it passes on whatever it is given."""
+    """The keywords of `make`; [] if it takes any."""
     try:
         parameters = inspect.signature(make).parameters.values()
     except (TypeError, ValueError):
@@ -347,9 +347,10 @@ def _keywords(make: Callable[..., Any]) -> list[str]:
 
 
 def _refused_by(error: TypeError) -> list[str]:
-    """The keywords of what was called by the functions in between, which pass on whatever they are given.
+    """The keywords of the function that refused one, where functions in between take any.
 
-    Python's text names it, "Game.__init__() got an unexpected keyword argument"; the last frame has it, if by another name.
+    Its name is in Python's message, "Game.__init__() got an unexpected keyword argument"; the function itself is a variable of
+    the last frame.
     """
     name, called, _ = str(error).partition("() ")
     traceback = error.__traceback__
@@ -366,7 +367,7 @@ def _refused_by(error: TypeError) -> list[str]:
 
 
 def _layer_with(env: Any, name: str) -> Any:
-    """The outermost of an environment and the environments it wraps that has `name` itself; the innermost if none has."""
+    """The outermost layer of an environment that has the attribute itself; the innermost if none has."""
     layer = env
     while True:
         if name in getattr(layer, "__dict__", ()) or hasattr(type(layer), name):

@@ -1,8 +1,8 @@
-"""Games in worker processes: the worker's side, and what both sides agree on.
+"""Games in worker processes: the worker's side and the protocol of both sides.
 
-Requests come on standard input and replies leave on standard output as numbered, length-prefixed pickles; observations are
-written into memory that both sides map. What environments print goes to standard error. A worker ends when its input does: the
-parent is done with it, or has died, in whatever way.
+Requests arrive on standard input and answers leave on standard output as numbered, length-prefixed pickles. Observations are
+written into shared memory. Output of environments goes to standard error. A worker ends when its input ends, which also happens
+when the parent dies.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from numpy.typing import NDArray
 from snake_pz.players import Observations, map_arrays
 
 PATIENCE = 5.0
-"""Seconds that a worker has to end after its input has, before it is made to."""
+"""Seconds between the end of a worker's input and its forced end."""
 
 HEADER = struct.Struct("<QQ")
-"""Of a message: the number of the request, the bytes that follow."""
+"""Header of a message: number of the request, and bytes that follow."""
 
 READY = b"snake-pz worker ready\n"
-"""What a worker says first."""
+"""First output of a worker."""
 
 FAREWELL = b""
-"""The request to end."""
+"""Request to end."""
 
 
 class Traits(NamedTuple):
-    """What a worker says of its games at the start."""
+    """Properties of a worker's games, sent at the start."""
 
     agents: tuple[str, ...]
     num_learners: int
@@ -56,30 +56,30 @@ class Traits(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """An exception on its way from a worker to the parent."""
+    """An exception in a worker, for the parent."""
 
-    error: bytes | None  # the pickled exception, None if it cannot be pickled
+    error: bytes | None  # pickled exception; None if it cannot be pickled
     summary: str
     traceback: str
 
 
 def dump(message: Any) -> bytes:
-    """Pickle it, what belongs to `__main__` or a notebook by value."""
+    """Pickle a message; functions and classes of `__main__` or a notebook by value."""
     data: bytes = cloudpickle.dumps(message)
     return data
 
 
 def write_message(stream: IO[bytes], number: int, payload: bytes) -> None:
-    """Send a payload under the number of its request."""
-    stream.write(HEADER.pack(number, len(payload)) + payload)  # at once: nothing can interrupt in between
+    """Send a payload with the number of its request."""
+    stream.write(HEADER.pack(number, len(payload)) + payload)  # one call, which an interrupt cannot split
     stream.flush()
 
 
 def read_message(stream: IO[bytes]) -> tuple[int, bytes]:
-    """The next (number, payload).
+    """Read the next (number, payload).
 
     Raises:
-        EOFError: the stream ends before the message does.
+        EOFError: the stream ends before the end of the message.
     """
     header = stream.read(HEADER.size)
     if len(header) < HEADER.size:
@@ -92,9 +92,9 @@ def read_message(stream: IO[bytes]) -> tuple[int, bytes]:
 
 
 def share_observations(space: gymnasium.Space[Any], batch_size: int) -> tuple[Observations, str]:
-    """Zeros (batch_size, *obs) in shared memory, and the name under which `open_observations` finds them until `unlink`.
+    """Zeros (batch_size, *obs) in shared memory, and the name for `open_observations`, valid until `unlink`.
 
-    `multiprocessing.shared_memory` would start a process to track the memory and, before Python 3.13, one in each worker.
+    Not by `multiprocessing.shared_memory`, which starts a process to track the memory and, before Python 3.13, one per worker.
     """
     empty = create_empty_array(space, n=batch_size)
     size = _place(empty)[1]
@@ -103,13 +103,13 @@ def share_observations(space: gymnasium.Space[Any], batch_size: int) -> tuple[Ob
         return _place(empty, mmap.mmap(-1, size, tagname=name))[0], name
     try:
         memory, name = _map_new_file("/dev/shm", size)
-    except OSError:  # there is none, or it is full, as a container's is soon
+    except OSError:  # missing or full; small in containers
         memory, name = _map_new_file(tempfile.gettempdir(), size)
     return _place(empty, memory)[0], name
 
 
 def open_observations(name: str, space: gymnasium.Space[Any], batch_size: int) -> Observations:
-    """The same (batch_size, *obs) in another process."""
+    """Map the observations of `share_observations` in another process."""
     empty = create_empty_array(space, n=batch_size)
     if sys.platform == "win32":
         return _place(empty, mmap.mmap(-1, _place(empty)[1], tagname=name))[0]
@@ -118,19 +118,19 @@ def open_observations(name: str, space: gymnasium.Space[Any], batch_size: int) -
 
 
 def unlink(name: str) -> None:
-    """Forget the name; the memory goes with the last process that has it mapped."""
+    """Remove the name; the memory is freed with the last process that maps it."""
     if sys.platform != "win32":
         os.unlink(name)
 
 
 def _place(empty: Observations, memory: mmap.mmap | None = None) -> tuple[Observations, int]:
-    """Arrays of the same shapes and dtypes one after the other in memory, and the bytes that they take."""
+    """Place arrays of the same shapes and dtypes in memory, and return them with the number of bytes needed."""
     size = 0
 
     def place(array: NDArray[Any]) -> NDArray[Any]:
         nonlocal size
         start = size
-        size += max(1, -(-array.nbytes // 64)) * 64  # whole cache lines, and never nothing, which cannot be mapped
+        size += max(1, -(-array.nbytes // 64)) * 64  # whole cache lines; at least one, because 0 bytes cannot be mapped
         return array if memory is None else np.ndarray(array.shape, array.dtype, memory, start)
 
     placed = map_arrays(place, empty)
@@ -141,7 +141,7 @@ def _map_new_file(directory: str, size: int) -> tuple[mmap.mmap, str]:
     descriptor, name = tempfile.mkstemp(prefix="snake_pz_", dir=directory)
     try:
         with os.fdopen(descriptor, "r+b") as file:
-            file.write(bytes(size))  # a file grown by truncate on a full disk would be a bus error later
+            file.write(bytes(size))  # not truncate: on a full disk writing would then be a bus error
             file.flush()
             return mmap.mmap(file.fileno(), size), name
     except BaseException:
@@ -153,7 +153,7 @@ def _map_new_file(directory: str, size: int) -> tuple[mmap.mmap, str]:
 
 
 def main() -> None:
-    """Serve the parent at the other end of standard input and output until that ends."""
+    """Answer requests on standard input until it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     with open(os.devnull, "rb") as nothing:
@@ -174,11 +174,11 @@ def main() -> None:
     finally:
         server.close()
     sys.stderr.flush()
-    os._exit(0)  # as multiprocessing ends its children: without waiting for threads that an environment left
+    os._exit(0)  # does not wait for threads that an environment has started, as in multiprocessing
 
 
 def _listen(requests: IO[bytes], inbox: SimpleQueue[tuple[int, bytes] | None]) -> None:
-    """Pass requests on. After the last, end the process even if it is in a step that never returns."""
+    """Pass requests on. `PATIENCE` seconds after the last, end the process even if a step never returns."""
     with suppress(EOFError):
         while (message := read_message(requests))[1] != FAREWELL:
             inbox.put(message)
@@ -188,12 +188,12 @@ def _listen(requests: IO[bytes], inbox: SimpleQueue[tuple[int, bytes] | None]) -
 
 
 class _Server:
-    """What a worker does when asked: the methods below, else those of its games."""
+    """The methods that the parent can call: those below, and those of the games."""
 
-    _games: Any  # as `LocalGames`
+    _games: Any  # with the methods of `LocalGames`
 
     def answer(self, request: bytes) -> bytes:
-        """Do what is requested; the pickled result or Failure."""
+        """Execute a request and return the pickled result or Failure."""
         try:
             method, args, kwargs = pickle.loads(request)
             result = getattr(self if hasattr(self, method) else self._games, method)(*args, **kwargs)
@@ -202,7 +202,7 @@ class _Server:
         try:
             return dump(result)
         except Exception as error:
-            error.add_note("What an environment hands out of a worker process must be picklable, unless num_workers=0")
+            error.add_note("Everything that leaves a worker process must be picklable, unless num_workers=0")
             return _dump_failure(error)
 
     def start(self, make_games: Callable[..., Any], factories: list[Callable[[], Any]], first_game: int) -> Traits:

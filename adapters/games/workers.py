@@ -1,8 +1,8 @@
-"""Games in worker processes, for environments slow enough that several cores help: the parent's side.
+"""Games in worker processes, for slow environments: the parent's side.
 
-A worker is a Python of its own, started afresh: nothing of the parent is forked, the user's `__main__` is neither run nor
-imported, and what cloudpickle sends by value (functions and classes of `__main__` or of a notebook) works. It inherits
-`sys.path`, the working directory, `-W` options and environment variables. Opponents stay in the parent, so it needs no torch.
+A worker is a new Python process: nothing is forked, the user's `__main__` is neither run nor imported, and cloudpickle sends
+functions and classes of `__main__` or of a notebook by value. It inherits `sys.path`, the working directory, `-W` options and
+environment variables. Opponents stay in the parent, so workers do not load torch.
 """
 
 from __future__ import annotations
@@ -40,28 +40,28 @@ from snake_pz.players import Observations, map_arrays
 
 
 class WorkerTraceback(Exception):
-    """The traceback of an exception in a worker, as text: the cause (`__cause__`) of the same exception in the parent."""
+    """The traceback of an exception in a worker as text; the `__cause__` of the exception that is raised in the parent."""
 
 
 class WorkerGames:
-    """`LocalGames` spread over worker processes, which all step at the same time.
+    """`LocalGames` divided among worker processes that step in parallel.
 
-    An exception of an environment is raised here as it is, with the worker's traceback as its cause, once every worker has
-    answered. The workers live on; a step that failed leaves games half played, so `reset` comes next. A worker that ends by
-    itself (killed, out of memory, `exit()` in an environment) stops them all.
+    An exception of an environment is raised here, with the worker's traceback as its cause, after every worker has answered.
+    The workers keep running; after a failed step some games have advanced and others have not, so only `reset` may follow. If a
+    worker ends by itself (killed, out of memory, `exit()` in an environment), all workers are stopped.
 
-    Nobody has to call `close`: when this object is collected, or the program ends in whatever way, the workers close their
+    Calling `close` is optional: when this object is collected or the program ends in any way, the workers close their
     environments and end, at the latest after `PATIENCE` seconds.
 
     Args:
-        make_games: `make_games(factories, first_game=...)` makes the games of one worker there. It is pickled.
-        factories: one per game, also pickled, and called in the workers.
-        num_workers: 1 to the number of games. Games are dealt in blocks as even as possible.
+        make_games: `make_games(factories, first_game=...)` makes the games of one worker, in the worker. Pickled.
+        factories: one per game, pickled, called in the workers.
+        num_workers: 1 to the number of games. Each worker gets a contiguous block of games, of sizes as equal as possible.
 
     Raises:
-        ValueError: `num_workers` is out of range, the factories cannot be pickled, or games of two workers differ in their
-            agents, spaces or render mode; or whatever `make_games` raises in a worker.
-        RuntimeError: by every method, when a worker has ended by itself, and when all have been stopped.
+        ValueError: `num_workers` is out of range, the factories cannot be pickled, or games of two workers differ in agents,
+            spaces or render mode; and any exception of `make_games`.
+        RuntimeError: from every method: a worker has ended by itself, or all have been stopped.
     """
 
     def __init__(self, make_games: Callable[..., Any], factories: Sequence[Callable[[], Any]], num_workers: int) -> None:
@@ -85,22 +85,22 @@ class WorkerGames:
     def reset(
         self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]
     ) -> tuple[Observations, list[dict[str, Any]]]:
-        """Start all games anew (see `LocalGames`)."""
+        """As in `LocalGames`."""
         answers = self._all("reset", *((seeds[g.start : g.stop], options[g.start : g.stop]) for g in self._ranges))
         return map_arrays(np.copy, self._observations), [info for infos in answers for info in infos]
 
     def step(self, actions: NDArray[Any]) -> tuple[Observations, NDArray[np.float32], list[dict[str, Any]]]:
-        """Play one step (see `LocalGames`)."""
+        """As in `LocalGames`."""
         answers = self._all("step", *((actions[batch],) for batch in self._batches))
         rewards = np.concatenate([rewards for rewards, _ in answers])
         return map_arrays(np.copy, self._observations), rewards, [info for _, infos in answers for info in infos]
 
     def get_attr(self, name: str, games: Sequence[int]) -> list[Any]:
-        """An attribute of the environments of these games: copies, as far as pickle copies."""
+        """Pickled copies of an attribute of the environments of these games."""
         return self._per_game("get_attr", games, before=(name,))
 
     def set_attr(self, name: str, value: Any, games: Sequence[int]) -> None:
-        """Set it to a copy of `value`."""
+        """Set an attribute to a pickled copy of `value`."""
         self._per_game("set_attr", games, before=(name, value))
 
     def env_method(self, name: str, games: Sequence[int], *args: Any, **kwargs: Any) -> list[Any]:
@@ -108,13 +108,13 @@ class WorkerGames:
         return self._per_game("env_method", games, before=(name,), after=args, keywords=kwargs)
 
     def render(self, games: Sequence[int]) -> list[Any]:
-        """What the environments of these games draw."""
+        """The results of `render` of these games."""
         return self._per_game("render", games)
 
     def close(self) -> None:
-        """Close every environment and end the workers, at the latest after `PATIENCE` seconds. Calling it again does nothing.
+        """Close every environment and end the workers, at the latest after `PATIENCE` seconds. May be called again.
 
-        Warns of workers that could not close their environments, as one that hangs in a step.
+        Warns of workers that could not close their environments, for example because they hang in a step.
         """
         if not self._stop.alive:
             return
@@ -149,7 +149,7 @@ class WorkerGames:
         self._batches = [slice(games.start * seats, games.stop * seats) for games in self._ranges]
 
     def _share_observations(self) -> Observations:
-        """(B, *obs) in memory that every worker writes its own into."""
+        """(B, *obs) in memory shared with the workers, each of which writes its part."""
         observations, name = share_observations(self.observation_space, self._batches[-1].stop)
         try:
             self._all("attach", *((name, self._batches[-1].stop, batch) for batch in self._batches))
@@ -158,7 +158,7 @@ class WorkerGames:
         return observations
 
     def _all(self, method: str, *arguments: tuple[Any, ...]) -> list[Any]:
-        """The answers of all workers to one call, each with arguments of its own."""
+        """Call a method in every worker with the arguments for it; returns the answers."""
         return self._exchange([dump((method, args, {})) for args in arguments])
 
     def _per_game(
@@ -169,7 +169,7 @@ class WorkerGames:
         after: tuple[Any, ...] = (),
         keywords: dict[str, Any] | None = None,
     ) -> list[Any]:
-        """The answers for these games, in their order; the arguments are those before and after `games`."""
+        """Call a method for these games with arguments before and after `games`; returns the answers in their order."""
         places = [[place for place, game in enumerate(games) if game in mine] for mine in self._ranges]
         requests = [
             dump((method, (*before, [games[place] - mine.start for place in own], *after), keywords or {})) if own else None
@@ -181,7 +181,7 @@ class WorkerGames:
         return [answers[place] for place in range(len(games))]
 
     def _exchange(self, requests: Sequence[bytes | None]) -> list[Any]:
-        """Send the workers their pickled requests, then receive the answers; None where there is no request."""
+        """Send the workers their pickled requests and receive the answers; None for workers without a request."""
         payloads: dict[_Worker, bytes] = {}
         for worker in self._send(requests):
             try:
@@ -195,19 +195,19 @@ class WorkerGames:
         return [answers.get(worker) for worker in self._workers]
 
     def _send(self, requests: Sequence[bytes | None]) -> list[_Worker]:
-        """Send the workers their pickled requests; those that have one and will answer it."""
+        """Send the workers their pickled requests; returns the workers that have one."""
         if not self._stop.alive:
             raise RuntimeError("the worker processes have been stopped: make a new environment")
         self._requests += 1
         asked = [(worker, request) for worker, request in zip(self._workers, requests, strict=True) if request is not None]
         for worker, request in asked:
-            with suppress(OSError):  # one that has ended does not answer either
+            with suppress(OSError):  # a worker that has ended is noticed when its answer is read
                 write_message(worker.requests, self._requests, request)
         return [worker for worker, _ in asked]
 
 
 class _Worker:
-    """The parent's end of one worker process."""
+    """The parent's side of one worker process."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -217,9 +217,9 @@ class _Worker:
             [sys.executable, *(f"-W{option}" for option in sys.warnoptions), "-c", code],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C in the terminal is the parent's business alone
+            start_new_session=True,  # so that Ctrl-C in the terminal interrupts only the parent
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # the same on Windows
-            env={"PYGAME_HIDE_SUPPORT_PROMPT": "1", **os.environ},  # one greeting, the parent's, is enough
+            env={"PYGAME_HIDE_SUPPORT_PROMPT": "1", **os.environ},  # the parent prints it already
         )
         self.requests: Any = self.process.stdin
         self.replies: Any = self.process.stdout
@@ -227,12 +227,12 @@ class _Worker:
         self._whole = True  # False: interrupted in the middle of a message
 
     def receive(self, number: int) -> bytes:
-        """The answer to this request; those to earlier ones, which an interrupt kept from being read, are skipped.
+        """The answer to this request. Answers to earlier requests, left unread after an interrupt, are skipped.
 
         Raises:
-            EOFError: there will be none.
+            EOFError: the worker has ended, or an interrupt came in the middle of an answer.
         """
-        while not self._ready:  # what a site's start-up files print comes first
+        while not self._ready:  # start-up files of the Python installation may print before
             line = self.replies.readline()
             if not line:
                 raise EOFError
@@ -248,24 +248,24 @@ class _Worker:
         return payload
 
     def write_without_waiting(self) -> None:
-        """From now on, what it has no room for is lost: one that is stopped may take nothing any more."""
+        """Make writes non-blocking, because a stopped worker reads nothing. Data that does not fit into the pipe is lost."""
         if sys.platform != "win32":
             os.set_blocking(self.requests.fileno(), False)
 
     def dismiss(self) -> None:
-        """Have it end after what it was asked. The end of input alone would not do while a fork has that open, too."""
+        """Tell it to end after its requests. The end of its input is not enough while a fork holds the pipe open."""
         with suppress(OSError):
             write_message(self.requests, 0, FAREWELL)
 
     def end(self) -> str:
-        """How it ended, once it has."""
+        """How it ended, as text. Only after it has ended."""
         code = self.process.returncode
         return f"was killed by signal {-code} ({signal.strsignal(-code)})" if code < 0 else f"ended with exit code {code}"
 
 
 def _stop(workers: list[_Worker], owner: int) -> None:
-    """End all processes."""
-    if os.getpid() != owner:  # in a fork of the process that started them
+    """End all worker processes."""
+    if os.getpid() != owner:  # in a fork of the parent
         return
     for worker in workers:
         worker.write_without_waiting()
@@ -283,7 +283,7 @@ def _stop(workers: list[_Worker], owner: int) -> None:
 
 
 def _kill(*workers: _Worker) -> None:
-    """End processes at once, with what they have started: a fork would keep the answers open, and reading would not end."""
+    """Kill processes and their children: a fork would keep the pipe of answers open, and reading would not end."""
     for worker in workers:
         if worker.process.poll() is None:
             if sys.platform == "win32":
@@ -300,7 +300,7 @@ def _raise_failures(answers: dict[_Worker, Any]) -> None:
 
 
 def _raise(worker: _Worker, failure: Failure) -> None:
-    """Raise a worker's exception with its traceback as the cause."""
+    """Raise a worker's exception with its traceback as cause."""
     cause = WorkerTraceback(f"in {worker.name}:\n\n{failure.traceback}")
     error: BaseException | None = None
     if failure.error is not None:
@@ -314,7 +314,7 @@ def _dump_start(make_games: Callable[..., Any], factories: Sequence[Callable[[],
         return dump(("start", (make_games, list(factories), first_game), {}))
     except Exception as error:
         raise ValueError(
-            f"worker processes get a pickled copy of what makes the environment, but it cannot be pickled "
+            f"worker processes get a pickled copy of the function that makes the environment, but it cannot be pickled "
             f"({type(error).__name__}: {error}): create locks, files, windows and the like inside the function that is passed "
             "as `env` instead of referring to them, or use num_workers=0"
         ) from error

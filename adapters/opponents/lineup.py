@@ -1,4 +1,4 @@
-"""Who sits on the enemy seats of which game, and one forward pass per distinct opponent for all of them."""
+"""OpponentLineup: the opponents on all enemy seats, with one forward pass per distinct opponent."""
 
 from __future__ import annotations
 
@@ -16,42 +16,41 @@ from snake_pz.players import SeatedPlayer
 
 
 class _Plan(NamedTuple):
-    """Who sits down when a game restarts."""
+    """The opponents and sources for games that restart."""
 
-    fixed: NDArray[np.intp]  # (N,) numbers of players by seat; -1 on the learner's seats and on those of sources
-    sources: list[tuple[Source, NDArray[np.intp]]]  # and the seats of each
-    ready: list[int]  # the numbers of all that are kept while they sit nowhere, each once, in the order of seeding
+    fixed: NDArray[np.intp]  # (N,) numbers of players by seat; -1 on learner seats and on seats of sources
+    sources: list[tuple[Source, NDArray[np.intp]]]  # with the seats of each
+    ready: list[int]  # numbers of fixed opponents and those of `Source.ready`, each once, in the order of seeding
 
 
 class OpponentLineup(Lineup):
-    """The enemy seats of E games, filled by opponents.
+    """The opponents on the enemy seats of E games.
 
-    Opponents act in batches: all living seats of all games on which the same opponent object sits become one call of its
-    `act`. An opponent's slot, which names the row its recurrent state belongs to, is `game * seats + seat`.
+    Each distinct opponent object acts in one call for all active seats that it has in all games. Its recurrent state is kept by
+    slot, `game * seats + seat`.
 
-    A seat may have a source instead of one opponent, such as a mixture or a pool. Whenever its game restarts the source says
-    who sits down, by a random stream of the line-up's own; seats with the same source object are asked for together.
+    A seat may have a source, such as a mixture or a pool, that draws an opponent whenever the game restarts, with a random
+    stream of the line-up. Seats with the same source object are drawn together.
 
     Args:
-        seats: an opponent, or a source of opponents, per enemy seat, in enemy-seat order; the same object may stand several
-            times.
+        seats: an opponent or a source per enemy seat, in seat order. The same object may be on several seats.
         game_batch: the games.
 
     Raises:
-        ValueError: not one entry per enemy seat, or an opponent whose spaces these games cannot serve; the latter also by
-            `restart`, if a source comes up with it then.
+        ValueError: not one entry per enemy seat, or the games have no view in an opponent's spaces; the latter also from
+            `restart`, for an opponent that a source draws.
     """
 
     def __init__(self, seats: Sequence[Opponent | Source], game_batch: GameBatch) -> None:
         self.seconds = 0.0
         self._game_batch = game_batch
         self._games, self._seats, self._learners = game_batch.num_games, game_batch.seats, game_batch.num_learners
-        self._players: dict[int, SeatedPlayer] = {}  # by the number that stands for it in the tables; only those still needed
+        self._players: dict[int, SeatedPlayer] = {}  # by their number in `_table`; only those still needed
         self._added = 0
         self._seeds: np.random.SeedSequence | None = None
         self._rng = np.random.default_rng()
         self._plan = self._planned(seats)
-        self._table = self._drawn(self._plan, self._games, [])  # (E, N) who sits in the running games
+        self._table = self._drawn(self._plan, self._games, [])  # (E, N) numbers of the players in the running games
 
     @property
     @override
@@ -73,7 +72,7 @@ class OpponentLineup(Lineup):
         if not len(games):
             return
         self._table[games] = -1
-        self._forget_unused()  # first, so that who comes back is seeded like a newcomer, whether it sat here before or not
+        self._forget_unused()  # before the draw, so that seeding does not depend on who sat here before
         self._table[games] = self._drawn(self._plan, len(games), self._seated())
         restarted = np.zeros(self._table.shape, dtype=np.bool_)
         restarted[games] = True
@@ -96,7 +95,7 @@ class OpponentLineup(Lineup):
         self._rng = np.random.default_rng(sequence.spawn(1)[0])
         for number in self._plan.ready:
             self._seed(self._players[number].player, sequence)
-        (aside,) = sequence.spawn(1)  # for those that only finish their games: how many they are is history
+        (aside,) = sequence.spawn(1)  # for opponents that only finish their games, whose number depends on the past
         for number, player in self._players.items():
             if number not in self._plan.ready:
                 self._seed(player.player, aside)
@@ -108,12 +107,12 @@ class OpponentLineup(Lineup):
         return tuple(self._players[number].player.name for number in self._table[game, self._learners :].tolist())
 
     def _planned(self, seats: Sequence[Opponent | Source]) -> _Plan:
-        """The plan for these seats; opponents that are new get their view, a number and a seed."""
+        """The plan for these seats. New opponents get a view, a number and a seed."""
         enemies = self._seats - self._learners
         if len(seats) != enemies:
             raise ValueError(f"expected {enemies} opponents, one per enemy seat, got {len(seats)}")
         single: dict[int, Opponent] = {}  # by seat
-        sources: dict[int, tuple[Source, list[int]]] = {}  # and its seats, by id
+        sources: dict[int, tuple[Source, list[int]]] = {}  # by id, with the seats
         for seat, entry in enumerate(seats, self._learners):
             if isinstance(entry, Opponent):
                 single[seat] = entry
@@ -126,7 +125,7 @@ class OpponentLineup(Lineup):
         return _Plan(fixed, [(source, np.array(where)) for source, where in sources.values()], list(dict.fromkeys(numbers)))
 
     def _drawn(self, plan: _Plan, games: int, seated: list[Opponent]) -> NDArray[np.intp]:
-        """(games, N) who sits down in so many games, while these sit on in the others."""
+        """(games, N) numbers of the players for games that restart, while `seated` play on in the others."""
         table = np.tile(plan.fixed, (games, 1))
         for source, seats in plan.sources:
             opponents, which = source.draw(games, len(seats), self._rng, seated)
@@ -139,7 +138,7 @@ class OpponentLineup(Lineup):
         return table
 
     def _numbered(self, opponents: Sequence[Opponent]) -> list[int]:
-        """The number of each opponent, which for new ones is a new one."""
+        """The numbers of these opponents; new ones get a new number."""
         numbers = {id(player.player): number for number, player in self._players.items()}
         added: dict[int, SeatedPlayer] = {}
         for opponent in opponents:
@@ -154,26 +153,26 @@ class OpponentLineup(Lineup):
         return [numbers[id(opponent)] for opponent in opponents]
 
     def _seated(self) -> list[Opponent]:
-        """Everyone who sits in a running game."""
+        """The opponents in running games."""
         return [self._players[number].player for number in sorted(_values(self._table)) if number >= 0]
 
     def _seed(self, opponent: Opponent, sequence: np.random.SeedSequence) -> None:
         opponent.seed(int(sequence.spawn(1)[0].generate_state(1)[0]))
 
     def _reset(self, where: NDArray[np.bool_]) -> None:
-        """Tell the opponents on these seats, (E, N), that what they remember of them is over."""
+        """Clear the recurrent state of these seats (E, N)."""
         for number, player in self._players.items():
             slots = np.flatnonzero(where & (self._table == number))
             if len(slots):
                 player.player.reset(slots)
 
     def _forget_unused(self) -> None:
-        """Let go of opponents that sit nowhere and are not kept for later."""
+        """Drop opponents that sit on no seat and are not `ready`."""
         if len(self._players) > len(self._plan.ready):
             needed = _values(self._table).union(self._plan.ready)
             self._players = {number: player for number, player in self._players.items() if number in needed}
 
 
 def _values(array: NDArray[np.intp]) -> set[int]:
-    """The different numbers in it; for arrays as small as these a set is faster than `np.unique`."""
+    """The distinct numbers of an array; for arrays as small as these a set is faster than `np.unique`."""
     return set(array.ravel().tolist())

@@ -1,4 +1,4 @@
-"""MixtureSource: seats one of some opponents, drawn anew for every game."""
+"""MixtureSource: draws one of several opponents for every game."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from adapters.opponents.protocol import Opponent, Source
 
 
 class MixtureSource(Source):
-    """What a `mixture` is in running games.
+    """The source of a `mixture`.
 
     Args:
-        members: who; of a source it is asked who sits down.
-        shares: how likely each of them is; they add up to 1.
-        per: "game": the seats with this mixture get one of the members together; "seat": each gets its own.
+        members: opponents, or sources that draw one.
+        shares: their probabilities; they sum to 1.
+        per: "game": all seats with this mixture get the same member; "seat": each seat gets its own.
     """
 
     def __init__(self, members: Sequence[Opponent | Source], shares: Sequence[float], per: Literal["game", "seat"]) -> None:

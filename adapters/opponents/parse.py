@@ -1,7 +1,7 @@
-"""What users write for an opponent, and what it means, as plain data: `frozen`, `mixture`, `parse`.
+"""What users write for opponents: `frozen`, `mixture`, and `parse`, the one place that reads it.
 
-A word is read here alone. Importing this module and reading a word load neither torch nor Stable-Baselines3; the file system is
-looked at once for each word. `adapters.opponents.resolver` makes opponents of what was read.
+The result is plain data (`parsed`), from which `resolver` makes the opponents. Importing this module and parsing load neither
+torch nor Stable-Baselines3. The file system is read once per word.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from adapters.opponents.checkpoints import find_checkpoint
+from adapters.opponents.parsed import Bot, Checkpoint, Frozen, Function, Live, Mixture, Parsed, Pool, Ready, Same, Settings
 from adapters.opponents.pool import OpponentPool
 from adapters.opponents.pool_files import is_pool
 from adapters.opponents.protocol import Opponent, Source
@@ -28,40 +29,10 @@ if TYPE_CHECKING:
 
 
 CHAMPION = Path(__file__).parent / "champions" / "classic_11x11.zip"
-"""Who "champion" is; the text beside it says how it came to be. See `parse` for where it can play."""
+"""The checkpoint "champion". The card beside it says how it was trained, `parse` says where it can play."""
 
 WORDS = frozenset({*BOTS, "champion"})
-"""Strings that never name a file or folder, whatever lies in the current directory: "./greedy" and "greedy.zip" do."""
-
-
-# What users write
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a policy plays; None leaves a setting to the environment.
-
-    Attributes:
-        deterministic: play the likeliest action instead of sampling.
-        device: where it predicts.
-        vecnormalize: the file of its `VecNormalize` statistics, where it is not found by itself.
-        name: what infos call it.
-        trust: what its files may ask for beside known classes.
-    """
-
-    deterministic: bool | None = None
-    device: torch.device | str | None = None
-    vecnormalize: str | os.PathLike[str] | None = None
-    name: str | None = None
-    trust: bool | frozenset[str] | None = None
-
-
-@dataclass(frozen=True)
-class Frozen:
-    """A checkpoint, live model or pool with settings of its own, see `frozen`."""
-
-    source: Any
-    settings: Settings
+"""Strings that never name a file or folder, whatever is in the current directory; "./greedy" and "greedy.zip" do."""
 
 
 def frozen(
@@ -73,64 +44,45 @@ def frozen(
     name: str | None = None,
     trust: Trust | None = None,
 ) -> Frozen:
-    """An opponent with settings of its own, wherever an opponent is named.
+    """An opponent with its own settings, for use wherever an opponent is named.
 
         make_sb3_env(opponent=["gen3.zip", frozen("gen3.zip", deterministic=True), "greedy"])
 
     Args:
-        source: the path of a checkpoint, or a live model or policy; or a pool or its folder, all whose members but bots play
-            so, and to which `vecnormalize` and `name` do not apply.
-        deterministic: play the likeliest action instead of sampling; None: as the environment has it.
-        device: where it predicts; None: as the environment has it.
-        vecnormalize: the file of the `VecNormalize` statistics that it was trained with, if it is not beside the checkpoint
-            under a name that is looked for.
-        name: what infos call it; None: the path, or the class of what is live.
-        trust: what the files may ask for beside known classes: names, such as `["my_package.MyExtractor"]`, which are imported
-            and called as the files say; True: anything, so that a file may run any code; None: as the environment has it.
+        source: path of a checkpoint, a live model or policy, or a pool or its folder. For a pool the settings apply to all its
+            snapshots, and `vecnormalize` and `name` are not allowed.
+        deterministic: whether it plays the likeliest action instead of sampling; None: as set for the environment.
+        device: device on which it predicts; None: as set for the environment.
+        vecnormalize: file of the `VecNormalize` statistics it was trained with. Needed only if the file is not beside the
+            checkpoint under one of the names of `find_statistics`.
+        name: its name in infos; None: the path, or the class of a live model.
+        trust: classes that its files may name beside known ones, such as `["my_package.MyExtractor"]`, which are imported and
+            called as the files say; True: anything, so that a file may run any code; None: as set for the environment.
 
     Raises:
-        TypeError: source is none of these, or trust no names.
-        ValueError: a setting does not apply to a pool.
+        TypeError: `source` is none of these, or `trust` no names.
+        ValueError: a setting that a pool cannot have.
     """
     given = Frozen(source, Settings(deterministic, device, vecnormalize, name, None if trust is None else checked_trust(trust)))
-    parse(given)  # so that a mistake is told where it is made
+    parse(given)  # raises here rather than where the opponent is used
     return given
 
 
-@dataclass(frozen=True)
-class Mixture:
-    """Opponents that a seat is drawn from whenever a game restarts, see `mixture`.
-
-    Attributes:
-        members: as they were written, or parsed.
-        shares: how likely each of them is; they add up to 1.
-        per: "game": the seats with this mixture get one of the members together; "seat": each gets its own.
-        identity: of the mixture that was written: two that are written alike draw apart.
-    """
-
-    members: tuple[Any, ...] = field(compare=False)
-    shares: tuple[float, ...] = field(compare=False)
-    per: Literal["game", "seat"] = field(compare=False)
-    identity: object = field(default_factory=object, repr=False)
-
-
 def mixture(weights: Mapping[Any, float], per: Literal["game", "seat"] = "game") -> Mixture:
-    """Opponents drawn anew for every game, for all enemy seats or as an entry of a list or dict of them by seat.
+    """Opponents one of which is drawn for every game. For all enemy seats, or as an entry of a list or dict by seat.
 
         make_sb3_env(opponent=mixture({"greedy": 1, "gen2.zip": 1, "gen3.zip": 3}))
         make_sb3_env(opponent=["survivor", "greedy", mixture({"gen2.zip": 1, "gen3.zip": 1})])
-
-    Past selves in most of the games, for a pool may be in it (on which seats the pool seats whom is then its own matter):
-
-        make_sb3_env(opponent=mixture({pool: 3, "survivor": 1}))
+        make_sb3_env(opponent=mixture({pool: 3, "survivor": 1}))  # members of a pool in three games of four
 
     Args:
-        weights: by opponent, each whatever may stand for one seat, how often it plays in proportion to the others.
-        per: "game" seats one of them on all seats that have this mixture; "seat" draws for each seat by itself.
+        weights: weights >= 0 by opponent. An opponent is drawn with a probability proportional to its weight.
+        per: "game" draws one opponent for all seats with this mixture, "seat" draws for each seat separately. The pool's own
+            `per` decides which of its members sit on the seats that it is drawn for.
 
     Raises:
-        ValueError: no weight is above zero, one is negative or no number, or they are too large to add up; or `per` is neither.
-        TypeError: weights is no mapping, or a mixture is in it.
+        ValueError: no weight above 0, a weight that is negative or no number, weights too large to add up, or another `per`.
+        TypeError: `weights` is no mapping, or contains a mixture.
     """
     if per not in ("game", "seat"):
         raise ValueError(f'per must be "game" or "seat", got {per!r}')
@@ -142,7 +94,7 @@ def mixture(weights: Mapping[Any, float], per: Literal["game", "seat"] = "game")
         raise ValueError(f"the weights of a mixture must be numbers >= 0, got {wrong}")
     playing = {word: float(weight) for word, weight in weights.items() if weight > 0}
     if not playing:
-        raise ValueError(f"a mixture needs an opponent of a weight above 0, got {dict(weights)}")
+        raise ValueError(f"a mixture needs an opponent with a weight above 0, got {dict(weights)}")
     try:
         total = math.fsum(playing.values())
     except OverflowError as error:
@@ -157,95 +109,29 @@ def _is_weight(weight: Any) -> bool:
         return False
 
 
-# What it means. Equal values mean the same opponent; how it is shown does not matter.
-
-
-@dataclass(frozen=True)
-class Bot:
-    """A scripted player, by its name; whether there is one turns out in the games."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """A file, which need not be there.
-
-    Attributes:
-        file: absolute.
-        settings: its own.
-        label: what infos call it if the settings do not say.
-    """
-
-    file: Path
-    settings: Settings = Settings()
-    label: str = field(default="", compare=False)
-
-
-@dataclass(frozen=True)
-class Same:
-    """Something that means itself alone, whatever `==` says of it: equal if it is the same object."""
-
-    thing: Any = field(compare=False)
-    settings: Settings = Settings()
-    identity: int = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        """Note which object it is."""
-        object.__setattr__(self, "identity", id(self.thing))
-
-
-class Live(Same):
-    """A model or policy of Stable-Baselines3 in memory."""
-
-
-class Function(Same):
-    """A function on batches of observations."""
-
-
-class Ready(Same):
-    """An `Opponent` or a `Source` already."""
-
-
-@dataclass(frozen=True)
-class Pool:
-    """All members of a pool, one drawn for every game.
-
-    Attributes:
-        source: the pool itself, or its folder, absolute.
-        settings: of its snapshots.
-        prefix: what its members' names begin with in infos.
-    """
-
-    source: OpponentPool | Path
-    settings: Settings = Settings()
-    prefix: str = field(default="", compare=False)
-
-    def opened(self) -> OpponentPool:
-        """The pool itself."""
-        return self.source if isinstance(self.source, OpponentPool) else OpponentPool(self.source)
-
-
-Parsed = Bot | Checkpoint | Live | Function | Ready | Pool | Mixture
-
-
 def parse(word: Any, *, own_pool: OpponentPool | None = None) -> Parsed:
-    """What a word for the opponent on one seat means.
+    """Parse what a user writes for the opponent on one seat.
 
     Args:
-        word: the path of an SB3 checkpoint (a string that ends in .zip, has a path separator or names a file, with or without
-            its .zip, and is none of `WORDS`; or any PathLike) or of a pool's folder; "champion" for the one that comes with
-            this package; any other string as a bot's name; an `OpponentPool`; a live SB3 model or policy; any of these but
-            bots `frozen` with settings of its own; a `mixture`; a function on batches of observations; an `Opponent` or a
-            `Source`, used as it is; or what this function returned. The champion plays on any board whose longer side is 11,
-            whatever the rules and however many snakes; it was trained and measured on the classic 11x11 board with four snakes
-            only, and elsewhere it is weaker.
-        own_pool: what the path of its folder means, whether the folder is there yet or not.
+        word: one of
+            - the path of an SB3 checkpoint: any PathLike, or a string that is none of `WORDS` and ends in .zip, has a path
+              separator or names a file, with or without its .zip;
+            - the path of a pool's folder, or an `OpponentPool`;
+            - "champion", the checkpoint that comes with this package. It plays on boards whose longer side is 11, with any
+              rules and number of snakes. It was trained and measured on the classic 11x11 board with four snakes and is weaker
+              elsewhere;
+            - any other string, as the name of a bot;
+            - a live SB3 model or policy;
+            - any of these except bots in `frozen(...)`, or several in `mixture(...)`;
+            - a function on batches of observations;
+            - an `Opponent` or a `Source`;
+            - a result of this function.
+        own_pool: the pool meant by the path of its folder, even if the folder does not exist yet.
 
     Raises:
         TypeError: the word is none of these.
-        ValueError: it is a folder, but none of a pool; or another `OpponentPool` than `own_pool`, whose members would be called
-            as those of this one.
+        ValueError: a folder that is no pool's; or an `OpponentPool` other than `own_pool`, whose members could not be told from
+            those of `own_pool` by name.
     """
     if isinstance(word, Mixture):
         return replace(word, members=tuple(parse(member, own_pool=own_pool) for member in word.members))
@@ -271,7 +157,7 @@ def parse(word: Any, *, own_pool: OpponentPool | None = None) -> Parsed:
 
 
 def parse_all(words: Any, *, own_pool: OpponentPool | None = None) -> Any:
-    """The same for whatever stands for the enemy seats: one word, a list in seat order or a dict by agent."""
+    """Parse what a user writes for all enemy seats: one word, a list in seat order or a dict by agent."""
     if isinstance(words, Mapping):
         return {agent: parse(word, own_pool=own_pool) for agent, word in words.items()}
     if isinstance(words, (list, tuple)):
@@ -283,12 +169,12 @@ def by_seat(words: Any, enemy_agents: Sequence[str] | None, num_enemies: int) ->
     """One word per enemy seat.
 
     Args:
-        words: one for every seat, a list with one per enemy seat in seat order, or a dict by agent name.
-        enemy_agents: the agents on the enemy seats, in seat order; None if learners are not named, so that agents change seats.
-        num_enemies: how many enemy seats there are.
+        words: one for every seat, a list in seat order, or a dict by agent.
+        enemy_agents: the agents on the enemy seats in seat order; None if agents change seats.
+        num_enemies: number of enemy seats.
 
     Raises:
-        ValueError: a list of another length, or a dict of other agents or without named learners.
+        ValueError: a list of another length, a dict with other agents, or a dict although agents change seats.
     """
     if isinstance(words, Mapping):
         if enemy_agents is None:
@@ -311,14 +197,11 @@ def by_seat(words: Any, enemy_agents: Sequence[str] | None, num_enemies: int) ->
 
 
 def players(words: Any) -> list[Parsed]:
-    """Everyone that these words mean, one after the other: of a pool each member.
-
-    Args:
-        words: one, or a list of them.
+    """Parse a word or a list of words, with every pool replaced by its members.
 
     Raises:
-        ValueError: a pool is empty, a file in it is another than the one that was added; and as `parse` does.
-        FileNotFoundError: a file of a pool is gone.
+        ValueError: a pool is empty or one of its files was changed; and as from `parse`.
+        FileNotFoundError: a file of a pool is missing.
     """
     everyone: list[Parsed] = []
     for word in words if isinstance(words, (list, tuple)) else [words]:
@@ -354,7 +237,7 @@ def _frozen(given: Frozen, own_pool: OpponentPool | None) -> Parsed:
 
 
 def _path(text: str | os.PathLike[str], settings: Settings, own_pool: OpponentPool | None) -> Checkpoint | Pool | None:
-    """What is at a path, or would be; None if nothing is and the text does not look like one."""
+    """The checkpoint or pool at a path; a missing checkpoint if the text looks like a path; else None."""
     path = Path(text)
     if own_pool is not None and path.resolve() == own_pool.folder.resolve():
         return _pool(own_pool, settings, own_pool)
@@ -367,7 +250,7 @@ def _path(text: str | os.PathLike[str], settings: Settings, own_pool: OpponentPo
     looks_like_one = isinstance(text, os.PathLike) or text.endswith(".zip") or any(part in text for part in separators)
     if path.is_dir() and (looks_like_one or is_pool(inside)):
         raise ValueError(
-            f"{os.fspath(text)!r} is a folder, but no pool: "
+            f"{os.fspath(text)!r} is a folder, but not a pool's: "
             + (f"did you mean {inside}?" if is_pool(inside) else "expected a checkpoint, or a folder with a manifest.json")
         )
     return _missing(text, settings) if looks_like_one else None
@@ -378,7 +261,7 @@ def _missing(text: str | os.PathLike[str], settings: Settings) -> Checkpoint:
 
 
 def _label(text: str | os.PathLike[str]) -> str:
-    """The path as it was given, but not as a bot is called."""
+    """The path as given, with "./" before the name of a bot."""
     name = os.fspath(text)
     return os.path.join(os.curdir, name) if name in WORDS else name
 
@@ -386,19 +269,19 @@ def _label(text: str | os.PathLike[str]) -> str:
 def _pool(source: OpponentPool | Path, settings: Settings, own_pool: OpponentPool | None, prefix: str = "") -> Pool:
     if own_pool is not None and isinstance(source, OpponentPool) and source is not own_pool:
         raise ValueError(
-            f"the only OpponentPool among the opponents may be the learner's own, {str(own_pool.folder)!r}, for members of "
-            f"another are called like its own, got that of {str(source.folder)!r}: give it by its path, {str(source.folder)!r}"
+            f"the only OpponentPool among the opponents may be the learner's own, {str(own_pool.folder)!r}, because members of "
+            f"another could not be told from its own by name, got that of {str(source.folder)!r}: give its path instead"
         )
     if settings.vecnormalize is not None or settings.name is not None:
         raise ValueError(
-            "the members of a pool have names and statistics of their own, got "
-            f"vecnormalize={settings.vecnormalize!r}, name={settings.name!r}"
+            "the members of a pool have their own names and statistics, got "
+            f"vecnormalize={settings.vecnormalize!r}, name={settings.name!r}: leave these out"
         )
     return Pool(source, settings, prefix)
 
 
 def _is_live(thing: Any) -> bool:
-    if "stable_baselines3" not in sys.modules:  # then nobody has a model of it
+    if "stable_baselines3" not in sys.modules:  # then there can be no model
         return False
     from stable_baselines3.common.base_class import BaseAlgorithm
     from stable_baselines3.common.policies import BasePolicy

@@ -1,4 +1,4 @@
-"""The protocols of this package: who may sit on an enemy seat, what says who sits down, and all enemy seats together."""
+"""The protocols of this package: an opponent, a source that opponents are drawn from, and the line-up of all enemy seats."""
 
 from __future__ import annotations
 
@@ -11,88 +11,88 @@ from numpy.typing import NDArray
 from snake_pz.players import Player
 
 Opponent = Player
-"""Who may sit on an enemy seat."""
+"""A player on an enemy seat."""
 
 
 @runtime_checkable
 class Source(Protocol):
-    """What says who sits down whenever games restart, on the enemy seats that it stands for."""
+    """Draws the opponents for some enemy seats whenever games restart."""
 
     def ready(self) -> Sequence[Opponent]:
-        """Those that are kept, each with its random stream, while they sit nowhere; others come with a draw."""
+        """Opponents that keep their random stream while they sit on no seat. Others are known only after a draw."""
         ...
 
     def draw(
         self, games: int, seats: int, rng: np.random.Generator, seated: Sequence[Opponent]
     ) -> tuple[Sequence[Opponent], NDArray[np.intp]]:
-        """Who sits down in games that have just restarted.
+        """Draw opponents for games that have just restarted.
 
         Args:
-            games: how many they are.
-            seats: how many seats of each are this source's.
-            rng: draw from this alone.
-            seated: everyone who sits in a game that goes on, or was drawn for these games already.
+            games: number of games.
+            seats: number of this source's seats per game.
+            rng: the only source of randomness.
+            seated: opponents that sit in other running games, or were already drawn for these games.
 
         Returns:
-            Opponents, and (games, seats) which of them sits where. Who comes back is the same object as long as it is in
-            `seated`, so that it stays one call of `act`.
+            Opponents, and (games, seats) the index of the opponent on each seat. An opponent that is in `seated` is returned as
+            the same object, so that it costs one call of `act`.
         """
         ...
 
     def forget(self) -> None:
-        """The games are seeded: what is drawn from now on must not depend on what was drawn before."""
+        """Clear the state of earlier draws, because the games are seeded: later draws must not depend on it."""
         ...
 
 
 class Lineup(Protocol):
-    """Who sits on the enemy seats of a `GameBatch`.
+    """The opponents on the enemy seats of a `GameBatch`.
 
     Attributes:
-        seconds: how long `act` has taken so far, all calls together.
+        seconds: wall-clock time of all calls of `act` so far.
     """
 
     seconds: float
 
     @property
     def opponents(self) -> tuple[Opponent, ...]:
-        """Everyone who sits in a running game or is kept to sit down next, each once; of a pool, those who sit."""
+        """The opponents in running games and those of `Source.ready`, each once. Of a pool only those in running games."""
         ...
 
     def act(self, actions: NDArray[Any], active: NDArray[np.bool_]) -> None:
-        """Fill in what the active enemy seats do in the present time step.
+        """Write the actions of the active enemy seats for the current time step.
 
         Args:
-            actions: (E, N, *action) as `GameBatch.step` takes them, written in place on active enemy seats only.
-            active: (E, N) seats that act, from the present `TimeStep`.
+            actions: (E, N, *action) as `GameBatch.step` takes them, written for active enemy seats only.
+            active: (E, N) `active` of the current `TimeStep`.
         """
         ...
 
     def restart(self, games: NDArray[np.intp]) -> None:
-        """Seat the next opponents in these games, which have just restarted, and clear the state opponents keep of them."""
+        """Draw the opponents of games that have just restarted and clear their recurrent state."""
         ...
 
     def set_opponents(self, seats: Sequence[Opponent | Source], when: Literal["restart", "now"] = "restart") -> None:
-        """Change who plays.
+        """Replace the opponents.
 
         Args:
-            seats: an opponent or a source of opponents per enemy seat, in seat order.
-            when: "restart" leaves each running game its opponents until it restarts; "now" swaps them in the middle of
-                the game, clearing the state of those that are new on their seat.
+            seats: an opponent or a source per enemy seat, in seat order.
+            when: "restart" replaces the opponents of each game when it restarts; "now" replaces them in the running games and
+                clears the recurrent state of seats whose opponent changes.
 
         Raises:
-            ValueError: an opponent cannot play these games, or the opponents cannot be changed from here; the line-up is then
+            ValueError: an opponent cannot play these games, or opponents cannot be changed from here. The line-up is then
                 unchanged.
         """
         ...
 
     def seed(self, sequence: np.random.SeedSequence) -> None:
-        """Reseed the draws and every opponent; those that come later get seeds from it as well.
+        """Seed the draws and all opponents, later ones included.
 
-        Once all games have restarted everything depends on the sequence, on the opponents that were set and on what their
-        sources hold, and not on what was before.
+        Once all games have restarted, draws and actions depend only on the sequence, the opponents that were set and the
+        members of their sources.
         """
         ...
 
     def names(self, game: int) -> tuple[str, ...]:
-        """Who sits on the enemy seats of a running game, in enemy-seat order."""
+        """The names of the opponents in a running game, in enemy-seat order."""
         ...

@@ -9,7 +9,8 @@ from adapters.games.common_spaces import OwnSpaces, own_spaces
 from adapters.games.game_batch import GameBatch
 from adapters.opponents.checkpoints import existing_checkpoint
 from adapters.opponents.mixture_source import MixtureSource
-from adapters.opponents.parse import CHAMPION, Bot, Checkpoint, Function, Live, Mixture, Pool, Ready, Settings, by_seat, parse
+from adapters.opponents.parse import CHAMPION, by_seat, parse
+from adapters.opponents.parsed import Bot, Checkpoint, Function, Live, Mixture, Pool, Ready, Settings
 from adapters.opponents.policy import PolicyOpponent
 from adapters.opponents.pool_source import PoolSource
 from adapters.opponents.protocol import Opponent, Source

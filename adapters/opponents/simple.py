@@ -1,4 +1,4 @@
-"""Opponents without a network: functions of the user's, and uniform play."""
+"""Opponents without a network: user functions and uniform play."""
 
 from __future__ import annotations
 
@@ -15,12 +15,17 @@ from snake_pz.players import Actions, Masks, Observations, Player, Slots, within
 
 
 class CallableOpponent(Player):
-    """A function `f(observations) -> actions` on batches: (B, *obs) -> (B, *action).
+    """A user's function `f(observations) -> actions` on batches: (B, *obs) -> (B, *action).
 
-    Its randomness is its own: reseeding the games does not reach it.
+    `seed` does not affect randomness inside the function.
+
+    Args:
+        function: the function. Its `__name__` is the opponent's name.
+        observation_space: of the observations it is given.
+        action_space: of the actions it returns.
 
     Raises:
-        ValueError: from `act`, if the function returns anything but B actions of the action space.
+        ValueError: from `act`: the function does not return B actions of the action space.
     """
 
     def __init__(
@@ -54,12 +59,11 @@ class CallableOpponent(Player):
     def reset(self, slots: Slots) -> None: ...
 
     @override
-    def seed(self, seed: int) -> None:
-        """The function's randomness is its own."""
+    def seed(self, seed: int) -> None: ...
 
 
 class RandomOpponent(Player):
-    """Uniform play over the actions that are allowed; over all where none is, or without `uses_masks`, or without masks."""
+    """Uniform play over the allowed actions; over all actions if none is allowed, or without masks or `uses_masks`."""
 
     name = "random"
 
@@ -68,7 +72,7 @@ class RandomOpponent(Player):
     ) -> None:
         self.uses_masks = uses_masks
         self.observation_space = observation_space
-        self.action_space = copy.deepcopy(action_space)  # the original's random stream belongs to someone else
+        self.action_space = copy.deepcopy(action_space)  # its random stream must not be shared
         self.seed(int(np.random.SeedSequence().generate_state(1)[0]))
 
     @override
@@ -89,7 +93,7 @@ class RandomOpponent(Player):
         self.action_space.seed(seed)
 
     def _allowed(self, action_masks: Masks) -> Actions:
-        """One allowed choice for each number of the action, whose masks stand side by side as sb3-contrib has them."""
+        """One allowed choice for each number of the action; masks are concatenated as in sb3-contrib."""
         space = self.action_space
         ends = np.cumsum(_choices(space))
         lots = self._rng.random(action_masks.shape) + (action_masks > 0)
@@ -98,7 +102,7 @@ class RandomOpponent(Player):
 
 
 def _choices(space: gymnasium.Space[Any]) -> list[int]:
-    """How many choices there are for each number of an action that can be masked."""
+    """The number of choices for each number of an action that can be masked."""
     if isinstance(space, spaces.Discrete):
         return [int(space.n)]
     if isinstance(space, spaces.MultiDiscrete):

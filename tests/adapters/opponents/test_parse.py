@@ -13,7 +13,8 @@ from stable_baselines3 import PPO
 
 from adapters.opponents import parse as parsing
 from adapters.opponents.mixture_source import MixtureSource
-from adapters.opponents.parse import Bot, Checkpoint, Pool, Ready, frozen, mixture, parse, parse_all
+from adapters.opponents.parse import frozen, mixture, parse, parse_all
+from adapters.opponents.parsed import Bot, Checkpoint, Pool, Ready
 from adapters.opponents.policy import PolicyOpponent
 from adapters.opponents.pool import OpponentPool
 from adapters.opponents.protocol import Source
@@ -67,7 +68,7 @@ def test_the_folder_of_a_run_is_told_from_that_of_its_pool(tmp_path, monkeypatch
     OpponentPool("runs/x/pool").add_bot("greedy")
     monkeypatch.chdir("runs")
     for spec in ("x", f".{os.sep}x", Path("x")):
-        with pytest.raises(ValueError, match=r"x' is a folder, but no pool: did you mean x.pool\?"):
+        with pytest.raises(ValueError, match=r"x' is a folder, but not a pool's: did you mean x.pool\?"):
             seats(spec)
 
 
@@ -262,8 +263,8 @@ def test_mixtures_of_frozen_opponents_and_by_agent(trained):
 @pytest.mark.parametrize(
     ("make", "error", "text"),
     [
-        (lambda: mixture({}), ValueError, r"needs an opponent of a weight above 0, got \{\}"),
-        (lambda: mixture({"greedy": 0}), ValueError, "needs an opponent of a weight above 0"),
+        (lambda: mixture({}), ValueError, r"needs an opponent with a weight above 0, got \{\}"),
+        (lambda: mixture({"greedy": 0}), ValueError, "needs an opponent with a weight above 0"),
         (lambda: mixture({"greedy": 1, "random": -1}), ValueError, r"numbers >= 0, got \{'random': -1\}"),
         (lambda: mixture({"greedy": float("nan")}), ValueError, "numbers >= 0"),
         (lambda: mixture({"greedy": float("inf")}), ValueError, "numbers >= 0"),

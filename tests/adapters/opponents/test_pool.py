@@ -923,14 +923,14 @@ def test_settings_reach_the_members(snakes):
         assert opponent.policy.device.type == ("meta" if alike is None else "cpu")
         if alike is not None:
             assert (len({*act(opponent, observations).tolist()}) == 1) == alike
-    with pytest.raises(ValueError, match=r"the members of a pool have names and statistics of their own, got .*name='x'"):
+    with pytest.raises(ValueError, match=r"the members of a pool have their own names and statistics, got .*name='x'"):
         frozen(pool, name="x")
 
 
 def test_a_pool_that_cannot_play_is_refused_at_once(snakes, checkpoint, tmp_path):
     empty = tmp_path / "folder"
     empty.mkdir()
-    with pytest.raises(ValueError, match=r"'.*folder' is a folder, but no pool: .* a folder with a manifest\.json"):
+    with pytest.raises(ValueError, match=r"'.*folder' is a folder, but not a pool's: .* a folder with a manifest\.json"):
         make_sb3_env(str(empty), num_games=1)
     pool = OpponentPool(empty)
     with pytest.raises(ValueError, match=r"the pool '.*folder' is empty: add a snapshot or a bot first"):
