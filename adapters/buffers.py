@@ -1,4 +1,4 @@
-"""The buffers under the name that checkpoints of version 0.1.0 have for them, with the arguments that they have saved.
+"""The buffers under their former names and with their former arguments, for checkpoints of version 0.1.0.
 
 New code imports them from `adapters`.
 """
@@ -14,7 +14,7 @@ Rows = ActiveMask
 
 
 class SavedArguments:
-    """Takes `rows=`, which is called `active=` now."""
+    """Accepts `rows=`, the former name of `active=`."""
 
     def __init__(self, *args: Any, rows: ActiveMask, **kwargs: Any) -> None:
         super().__init__(*args, active=rows, **kwargs)  # type: ignore[call-arg]

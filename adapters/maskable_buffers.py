@@ -1,4 +1,4 @@
-"""MaskablePPO's buffers as `adapters.buffers` has the others: for checkpoints of version 0.1.0."""
+"""MaskablePPO's buffers under their former names, for checkpoints of version 0.1.0, as in `adapters.buffers`."""
 
 from __future__ import annotations
 

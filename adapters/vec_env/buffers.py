@@ -1,16 +1,15 @@
 """Buffers for Stable-Baselines3 that leave out padding.
 
-With several learners to a game, an environment of the VecEnv is done when its learner dies, while the others play on. Until the
-game restarts its steps are padding: the observation repeats, the reward is 0, the action is ignored. SB3 would learn from them.
-These buffers leave them out, by the `ActiveMask` of the VecEnv:
+With several learners in a game, an environment of the VecEnv is done when its learner dies, while the others play on. Until the
+game restarts its steps are padding: the observation repeats, the reward is 0, the action is ignored. SB3's buffers would store
+them. These buffers leave them out, using the `ActiveMask` of the VecEnv:
 
     env = make_sb3_env(learners="all")
     PPO("CnnPolicy", env, rollout_buffer_class=ActiveRolloutBuffer, rollout_buffer_kwargs={"active": env.active})
 
-Advantages and returns of real steps are those of SB3: generalised advantage estimation runs backwards along an environment
-and is cut wherever the next step is an episode start, which the first padded step is, because its environment was done just
-before. So nothing that is computed for padding reaches a real step. (`episode_start` is also set where an environment's next
-game begins, for whoever reads it.)
+Advantages and returns of real steps equal those of SB3: generalised advantage estimation runs backwards along an environment
+and is cut where the next step is an episode start. The first padded step is one, because its environment was done just before,
+so nothing computed for padding reaches a real step. (`episode_start` is also set where an environment's next game begins.)
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.buffers import DictReplayBuffer, DictRolloutBuffer, ReplayBuffer, RolloutBuffer
+from typing_extensions import override
 
 from snake_pz.players import Observations, map_arrays
 
@@ -32,14 +32,14 @@ from snake_pz.players import Observations, map_arrays
 class ActiveMask:
     """Which environments of a VecEnv acted in its last step.
 
-    It is pickled as an empty one that is bound to no VecEnv, since SB3 saves the arguments of a model's buffers. A buffer
-    gets the mask of the VecEnv that its model learns on when `learn` resets it.
+    Pickles as an empty mask without a VecEnv, because SB3 saves the arguments of a model's buffers. When `learn` resets the
+    VecEnv, the buffer of its model is bound to the mask of that VecEnv.
 
     Attributes:
-        acted: (num_envs,) acted in the last step; the others are padding. All False before the first step.
-        began: (num_envs,) acted, and that was the first step of its game.
-        steps: how many steps there have been.
-        total: how many environments have acted in all of them; SB3's `num_timesteps` counts padding too.
+        acted: (num_envs,) whether it acted in the last step; otherwise the step is padding. All False before the first step.
+        began: (num_envs,) whether it acted and this was the first step of its game.
+        steps: number of steps so far.
+        total: number of real steps of all environments so far. SB3's `num_timesteps` counts padding too.
     """
 
     def __init__(self, num_envs: int = 0) -> None:
@@ -49,7 +49,7 @@ class ActiveMask:
         self.total = 0
 
     def step(self, acted: NDArray[np.bool_], began: NDArray[np.bool_]) -> None:
-        """Take note of a step."""
+        """Record a step of the VecEnv."""
         self.acted, self.began = acted, began
         self.steps += 1
         self.total += int(np.count_nonzero(acted))
@@ -59,21 +59,19 @@ class ActiveMask:
 
 
 class ActiveBuffer:
-    """What all these buffers share: the mask, and the checks that it is that of the step that is added."""
+    """The common part of all these buffers: the mask, and the check that it belongs to the step that is added."""
 
     active: ActiveMask
-    _added = 0  # the number of the step that was added last
+    _added = 0  # number of the step that was added last
 
     def bind(self, active: ActiveMask) -> None:
-        """Follow this mask from now on."""
+        """Use this mask from now on."""
         self.active, self._added = active, active.steps
 
     def _mask_of_step(self, num_envs: int) -> ActiveMask:
         active = self.active
         if len(active.acted) != num_envs:
-            what = (
-                f"that of {len(active.acted)} environments" if len(active.acted) else "that of no VecEnv, as a loaded model has"
-            )
+            what = f"that of {len(active.acted)} environments" if len(active.acted) else "the empty mask of a loaded model"
             raise ValueError(
                 f"{type(self).__name__} needs the active mask of the VecEnv whose {num_envs} environments it stores, got "
                 f"{what}: pass `active` of the VecEnv of make_sb3_env, or let `learn` reset that VecEnv, which binds it"
@@ -88,11 +86,11 @@ class ActiveBuffer:
 
 
 class ActiveRollout(ActiveBuffer, RolloutBuffer):
-    """The part that the rollout buffers share.
+    """The common part of the rollout buffers.
 
-    `get` yields minibatches of at most `batch_size` and of nearly equal size: the number of real steps changes from rollout to
-    rollout, and a last minibatch of one or two would be a whole gradient step by itself (and gives NaN in MaskablePPO).
-    Once `get` has begun, the arrays that it serves hold real steps alone.
+    `get` yields minibatches of at most `batch_size` steps and nearly equal size, because the number of real steps varies and a
+    last minibatch of one or two steps would get a whole gradient step (and gives NaN in MaskablePPO). Once `get` has begun, the
+    arrays hold real steps only.
 
     Args:
         active: `CurryVecEnv.active` of the VecEnv whose steps are stored.
@@ -104,11 +102,13 @@ class ActiveRollout(ActiveBuffer, RolloutBuffer):
         super().__init__(*args, **kwargs)
         self.bind(active)
 
+    @override
     def reset(self) -> None:
         """Begin a new rollout."""
         self.acted = np.zeros((self.buffer_size, self.n_envs), np.bool_)
         super().reset()
 
+    @override
     def add(
         self,
         obs: Observations,
@@ -119,18 +119,19 @@ class ActiveRollout(ActiveBuffer, RolloutBuffer):
         log_prob: torch.Tensor,
         **more: Any,
     ) -> None:
-        """Add a step of all environments, as SB3's own buffers do."""
+        """Add a step of all environments."""
         active = self._mask_of_step(self.n_envs)
         self.acted[self.pos] = active.acted
         super().add(obs, action, reward, np.logical_or(episode_start, active.began), value, log_prob, **more)
 
+    @override
     def get(self, batch_size: int | None = None) -> Generator[Any, None, None]:
-        """Minibatches of the real steps, in a new random order; all of them at once without `batch_size`."""
-        assert self.full, "a rollout is read when it is complete"
+        """Yield minibatches of the real steps in random order; one with all steps if `batch_size` is None."""
+        assert self.full, "a rollout must be complete before it is read"
         if not self.generator_ready:
             kept = np.flatnonzero(self.swap_and_flatten(self.acted))
             for name in ("observations", "actions", "values", "log_probs", "advantages", "returns", "action_masks"):
-                if name in self.__dict__:  # only some have masks
+                if name in self.__dict__:  # only some buffers have action masks
                     self.__dict__[name] = map_arrays(lambda array: self.swap_and_flatten(array)[kept], self.__dict__[name])
             self.generator_ready = True
         number = len(self.values)
@@ -141,7 +142,7 @@ class ActiveRollout(ActiveBuffer, RolloutBuffer):
 
 
 class ActiveRolloutBuffer(ActiveRollout, RolloutBuffer):
-    """SB3's `RolloutBuffer`, for PPO, A2C and their like, without padding."""
+    """SB3's `RolloutBuffer`, for PPO and A2C, without padding."""
 
 
 class ActiveDictRolloutBuffer(ActiveRollout, DictRolloutBuffer):
@@ -149,16 +150,14 @@ class ActiveDictRolloutBuffer(ActiveRollout, DictRolloutBuffer):
 
 
 class ActiveReplay(ActiveBuffer, ReplayBuffer):
-    """The part that the replay buffers share: real transitions, one after the other.
-
-    Padding is never stored, so that all of `buffer_size` holds transitions to learn from.
+    """The common part of the replay buffers. Only real transitions are stored, of all environments in one sequence.
 
     Args:
         active: `CurryVecEnv.active` of the VecEnv whose steps are stored.
-        others: as SB3's replay buffers have them.
+        others: as in SB3's replay buffers.
 
     Raises:
-        ValueError: `optimize_memory_usage` or n-step returns, for which an environment's steps would have to lie side by side.
+        ValueError: `optimize_memory_usage` or n-step returns, which need the steps of an environment side by side.
     """
 
     def __init__(
@@ -177,11 +176,11 @@ class ActiveReplay(ActiveBuffer, ReplayBuffer):
     ) -> None:
         if optimize_memory_usage:
             raise ValueError(
-                f"{type(self).__name__} cannot take the next observation from the next transition, because that is another "
-                "environment's, got optimize_memory_usage=True: leave it out"
+                f"{type(self).__name__} cannot take the next observation from the next transition, because that belongs to "
+                "another environment, got optimize_memory_usage=True: leave it out"
             )
         if n_steps != 1:
-            raise ValueError(f"{type(self).__name__} knows single steps alone, got n_steps={n_steps}: leave it out")
+            raise ValueError(f"{type(self).__name__} supports only single steps, got n_steps={n_steps}: leave it out")
         super().__init__(
             buffer_size,
             observation_space,
@@ -189,9 +188,10 @@ class ActiveReplay(ActiveBuffer, ReplayBuffer):
             device,
             handle_timeout_termination=handle_timeout_termination,
         )
-        self.num_rows = n_envs  # of the VecEnv (saved buffers call it so); to SB3 this is a buffer of one environment
+        self.num_rows = n_envs  # of the VecEnv (the name in saved buffers); for SB3 this is a buffer of one environment
         self.bind(active)
 
+    @override
     def add(
         self,
         obs: Observations,
@@ -201,7 +201,7 @@ class ActiveReplay(ActiveBuffer, ReplayBuffer):
         done: NDArray[Any],
         infos: list[dict[str, Any]],
     ) -> None:
-        """Add a step of all environments; only those that acted are stored."""
+        """Add a step of all environments. Only those that acted are stored."""
         which = np.flatnonzero(self._mask_of_step(self.num_rows).acted)[-self.buffer_size :]
         where = (self.pos + np.arange(len(which))) % self.buffer_size
         self._store(self.observations, obs, where, which)
@@ -221,7 +221,7 @@ class ActiveReplay(ActiveBuffer, ReplayBuffer):
 
 
 class ActiveReplayBuffer(ActiveReplay, ReplayBuffer):
-    """SB3's `ReplayBuffer`, for DQN, SAC, TD3 and their like, without padding."""
+    """SB3's `ReplayBuffer`, for DQN, SAC and TD3, without padding."""
 
 
 class ActiveDictReplayBuffer(ActiveReplay, DictReplayBuffer):
@@ -229,16 +229,16 @@ class ActiveDictReplayBuffer(ActiveReplay, DictReplayBuffer):
 
 
 def activate(model: BaseAlgorithm, active: ActiveMask) -> None:
-    """Give a model the twin of its buffer that leaves out padding.
+    """Replace a model's buffer by the one of this module that leaves out padding.
 
-    What the model saves stays as it was: `rollout_buffer_class` and `replay_buffer_class` are not touched.
+    `rollout_buffer_class` and `replay_buffer_class` are not changed, so saved models stay as they were.
 
     Args:
-        model: one with a rollout or replay buffer that SB3 made, or with one of this module, which is then bound to `active`.
-        active: of the VecEnv that it learns on.
+        model: a model with a rollout or replay buffer of SB3, or of this module, which is then bound to `active`.
+        active: the mask of the VecEnv that it learns on.
 
     Raises:
-        ValueError: its buffer has no such twin, or already holds transitions.
+        ValueError: there is no buffer for this one, or it already holds transitions.
     """
     name = "rollout_buffer" if getattr(model, "rollout_buffer", None) is not None else "replay_buffer"
     buffer = getattr(model, name, None)
@@ -260,8 +260,8 @@ def activate(model: BaseAlgorithm, active: ActiveMask) -> None:
     if isinstance(buffer, ReplayBuffer):
         if buffer.size():
             raise ValueError(
-                f"the replay buffer of {type(model).__name__} already holds {buffer.size()} steps, of which nobody knows which "
-                f"environments acted: make the model with replay_buffer_class={twin.__name__}, or give it an empty buffer"
+                f"the replay buffer of {type(model).__name__} already holds {buffer.size()} steps, some of which may be "
+                f"padding: make the model with replay_buffer_class={twin.__name__}, or give it an empty buffer"
             )
         made = twin(
             buffer.buffer_size * buffer.n_envs,
@@ -276,7 +276,7 @@ def activate(model: BaseAlgorithm, active: ActiveMask) -> None:
 
 
 def twin_of(kind: type) -> type[Any] | None:
-    """The class here that does what SB3's buffer of this very class does, without padding; None if there is none."""
+    """The class that does the same as a buffer class of SB3, without padding; None if there is none."""
     homes = {
         "stable_baselines3.common.buffers": "adapters.vec_env.buffers",
         "sb3_contrib.common.maskable.buffers": "adapters.vec_env.maskable_buffers",  # by name, because sb3-contrib is an extra

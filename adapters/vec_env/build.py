@@ -1,4 +1,4 @@
-"""What a VecEnv is made of: the games, who plays their enemy seats, and what resolves others for these."""
+"""make_curried_games: the parts of a VecEnv, that is its games, their line-up and how `set_opponent` resolves opponents."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class CurriedGames(NamedTuple):
-    """Games whose enemy seats are played."""
+    """Games with opponents on their enemy seats."""
 
     game_batch: GameBatch
     lineup: Lineup
-    resolve: Callable[[Any], list[Opponent | Source]]  # what `set_opponent` is given -> one entry per enemy seat
+    resolve: Callable[[Any], list[Opponent | Source]]  # from the argument of `set_opponent` to one entry per enemy seat
 
 
 def make_curried_games(
@@ -40,11 +40,11 @@ def make_curried_games(
     trust: Trust,
     different_spaces: bool = False,
 ) -> CurriedGames:
-    """The parts of a VecEnv, for arguments as `make_sb3_env` and `make_games` have them.
+    """Make the parts of a VecEnv. Arguments are those of `make_sb3_env` and `make_games`.
 
     Raises:
         ValueError: an argument does not fit.
-        FileNotFoundError: there is no such checkpoint.
+        FileNotFoundError: a checkpoint is missing.
     """
     check_learners(learners)
     game_batch = make_games(
@@ -72,8 +72,8 @@ def make_curried_games(
 def _check_opponent(opponent: Any, enemies: int, seats: int) -> None:
     if opponent is None and enemies:
         raise ValueError(
-            f"opponent must say who plays the {enemies} of {seats} seats on which nobody learns, got None: give one, such as "
-            "'random', or learners='all'"
+            f"opponent must not be None, because {enemies} of {seats} seats have no learner: give one, such as 'random', or "
+            "learners='all'"
         )
     if opponent is not None and not enemies:
         raise ValueError(

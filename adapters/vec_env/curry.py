@@ -1,4 +1,4 @@
-"""CurryVecEnv: the learner's seats of all games as a Stable-Baselines3 VecEnv, the other seats played by a line-up."""
+"""CurryVecEnv: the learner seats of all games as a Stable-Baselines3 VecEnv; a line-up plays the other seats."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
+from typing_extensions import override
 
 from adapters.games.game_batch import GameBatch, TimeStep
 from adapters.games.seating import env_seeds
@@ -26,46 +27,51 @@ from snake_pz.players import Observations, map_arrays
 from snake_pz.ranges import seed_sequence
 
 Indices = int | Iterable[int] | None
-NO_MASKS = "these games give no action masks: if the environment has some, it must give them in the infos of reset, too"
+NO_MASKS = "these games have no action masks: an environment that has some must give them in the infos of reset, too"
 STILL_IN = np.iinfo(np.int64).max
 
 
 class CurryVecEnv(VecEnv):
-    """E games seen from their learner seats; environment index e = game * num_learners + seat.
+    """E games seen from their learner seats. Environment e is seat e % num_learners of game e // num_learners.
 
-    What SB3 may rely on: `dones[e]` comes with the learner's own last step; `infos[e]` then has "terminal_observation" (its
-    real last observation), "TimeLimit.truncated" (truncated and not terminated) and "episode" (the exact sum of rewards
-    `r`, length `l` in steps, seconds `t` since the VecEnv was made), as if the environment were inside a `Monitor`; and who
-    sat where, "agent" (the learner's name in the game) and "opponents" ({agent: name of its opponent}); and "placements"
-    {agent: rank}: what the environment says, or else by survival: agents still in the game share first place, before those
-    that left it in later turns, before those that left it in earlier ones. Where the environment says placements there also is
-    "is_success", unless it says that too: 1.0 if the learner won, that is, has first place, 1/m if m agents share it, else 0.0.
-    SB3's success rates are its mean, and so the share of games won. With one learner the next observation is then the
-    first of a new game, whose reset info is `reset_infos[e]`, with "game_seed" in it.
+    `dones[e]` is True in the learner's own last step. `infos[e]` of that step has
+
+    - "terminal_observation": the learner's real last observation,
+    - "TimeLimit.truncated": whether it was truncated and not terminated,
+    - "episode": the exact sum of rewards `r`, the length `l` in steps, and the seconds `t` since the VecEnv was made, as from a
+      `Monitor`,
+    - "agent": the learner's name in the game, and "opponents": {agent: name of its opponent},
+    - "placements": {agent: rank} as the environment reports it, else by survival: agents still in the game share first place,
+      the others follow in the reverse order of leaving it,
+    - "is_success", if the environment reports it or placements: 1.0 for first place, 1/m if m agents share it, else 0.0. SB3's
+      success rates are its mean, the share of games won.
+
+    With one learner the next observation is then the first of a new game. `reset_infos[e]` are the new game's infos, with
+    "game_seed".
 
     With several learners a game restarts when the last of them is done. Until then the steps of the others are padding: the
-    observation repeats, the reward is 0, the action is ignored, `dones` is False. The first step in the new game follows
-    without another done. `active` says which environments acted. SB3's own buffers would store padding; the `Active` buffers of
-    `adapters` leave it out, and `reset` binds the buffer of the model that learns on this VecEnv, new or loaded, to `active`.
-    SB3's `num_timesteps` counts padding (`active.total` does not), and so do the statistics of `VecNormalize`.
+    observation repeats, the reward is 0, the action is ignored, `dones` is False. The first step of the new game follows
+    without another done. `active` tells padding from real steps. SB3's own buffers would store padding; the `Active` buffers of
+    `adapters` leave it out. `reset` binds the buffer of the model that learns on this VecEnv, new or loaded, to `active`. SB3's
+    `num_timesteps` and the statistics of `VecNormalize` count padding; `active.total` does not.
 
-    `seed(s)` takes effect at the next `reset()`: it fixes all games, who sits where, the line-up and its opponents. Without
-    it every game has fresh entropy; a reset without a new seed goes on with the streams as they are.
+    `seed(s)` takes effect at the next `reset()` and fixes all games, the seating, the line-up and its opponents. Without a seed
+    every game has fresh entropy, and a reset continues the current random streams.
 
     Args:
         game_batch: the games. They are closed with this VecEnv.
-        lineup: who plays the enemy seats of these games.
-        resolve: turns what `set_opponent` is given into one opponent, or source of them, per enemy seat.
+        lineup: the opponents on the enemy seats of these games.
+        resolve: converts the argument of `set_opponent` to one opponent or source per enemy seat.
 
     Attributes:
         active: which environments acted in the last step.
-        time_step: of the running games, what all seats see next; None before the first reset.
-        padded: whether environments may be padding, as with several learners.
+        time_step: the current time step of all seats; None before the first reset.
+        padded: whether steps may be padding, as with several learners.
 
     Raises:
-        ValueError: by `step`, when actions have the wrong shape or are outside a discrete space; by `reset`, for what cannot
-            be on top of several learners (see `adapters.stack_checks.check`).
-        RuntimeError: by `step` before `reset`, and by either after `close`.
+        ValueError: from `step`: actions of another shape, or outside a discrete space; from `reset`: a wrapper or algorithm
+            that cannot be used with several learners (see `stack_checks.check`).
+        RuntimeError: from `step` before `reset`, and from both after `close`.
     """
 
     def __init__(
@@ -86,8 +92,8 @@ class CurryVecEnv(VecEnv):
         self._started = time.time()
         num_envs = game_batch.num_games * game_batch.num_learners
         self._view = game_batch.view(game_batch.observation_space, game_batch.action_space)
-        self._game_seats = np.divmod(np.arange(num_envs), game_batch.num_learners)  # game and seat of each environment
-        self._agents: list[tuple[str, ...]] = [()] * game_batch.num_games  # in seat order, of the running games
+        self._game_seats = np.divmod(np.arange(num_envs), game_batch.num_learners)  # (num_envs,) each
+        self._agents: list[tuple[str, ...]] = [()] * game_batch.num_games  # by game, in seat order
         self._returns = np.zeros(num_envs, dtype=np.float64)
         self._lengths = np.zeros(num_envs, dtype=np.int64)
         self._left = np.full((game_batch.num_games, game_batch.seats), STILL_IN)  # the step in which each seat left
@@ -100,8 +106,9 @@ class CurryVecEnv(VecEnv):
 
     # The running games
 
+    @override
     def reset(self) -> Observations:
-        """Start all games anew; (num_envs, *obs)."""
+        """Restart all games; returns observations (num_envs, *obs)."""
         self._check_open()
         learners = self.game_batch.num_learners
         self._warned |= stack_checks.check(
@@ -124,8 +131,9 @@ class CurryVecEnv(VecEnv):
         self.lineup.restart(np.arange(self.game_batch.num_games))
         return map_arrays(self._of_learners, time_step.observations)
 
+    @override
     def step_async(self, actions: NDArray[Any]) -> None:
-        """Take the learner's actions (num_envs, *action) and let the line-up choose those of the enemy seats."""
+        """Take the learner's actions (num_envs, *action) and ask the line-up for those of the enemy seats."""
         self._check_open()
         if self.time_step is None:
             raise RuntimeError("no game has begun: call reset() before step()")
@@ -138,14 +146,15 @@ class CurryVecEnv(VecEnv):
         self.lineup.act(joint, self.time_step.active)
         self._joint_actions = joint
 
+    @override
     def step_wait(self) -> tuple[Observations, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
-        """Play the turn; observations (num_envs, *obs), rewards and dones (num_envs,), infos."""
+        """Play one turn; returns observations (num_envs, *obs), rewards and dones (num_envs,) and infos."""
         self._check_open()
         before, joint = self.time_step, self._joint_actions
         if before is None or joint is None:
             raise RuntimeError("no step is under way: call step_async() before step_wait()")
         self.time_step = self._joint_actions = (
-            None  # should the step fail, some games may have gone on: only a reset helps then
+            None  # if the step fails, some games may have advanced: then only a reset is possible
         )
         time_step = self.time_step = self.game_batch.step(joint)
         rewards = self._of_learners(time_step.rewards)
@@ -163,8 +172,9 @@ class CurryVecEnv(VecEnv):
             self.lineup.restart(np.flatnonzero(time_step.restarted))
         return map_arrays(self._of_learners, time_step.observations), rewards, dones, infos
 
+    @override
     def close(self) -> None:
-        """Close all environments. Calling it again does nothing."""
+        """Close all environments. May be called again."""
         if not self._closed:
             self._closed = True
             self.game_batch.close()
@@ -172,15 +182,15 @@ class CurryVecEnv(VecEnv):
     # Opponents, seeds, masks
 
     def set_opponent(self, spec: Any, when: Literal["restart", "now"] = "restart") -> None:
-        """Put other opponents on the enemy seats.
+        """Replace the opponents.
 
         Args:
-            spec: whatever `make_sb3_env` takes as `opponent`.
-            when: in each game when it restarts, or in the middle of the running games.
+            spec: as `opponent` of `make_sb3_env`.
+            when: "restart": in each game when it restarts; "now": in the running games.
 
         Raises:
-            ValueError: `when` is neither, `spec` cannot be resolved, or all agents learn; the old opponents then play on.
-            RuntimeError: closed, or built without `resolve`.
+            ValueError: another `when`, `spec` cannot be resolved, or all agents learn. The opponents then stay.
+            RuntimeError: closed, or made without `resolve`.
         """
         self._check_open()
         if when not in ("restart", "now"):
@@ -191,14 +201,15 @@ class CurryVecEnv(VecEnv):
             raise RuntimeError("this CurryVecEnv was built without `resolve`: call lineup.set_opponents with Opponent objects")
         self.lineup.set_opponents(self._resolve(spec), when)
 
+    @override
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """Fix everything random from the next reset on.
+        """Seed games, seating, line-up and opponents, from the next reset on.
 
         Args:
             seed: a whole number of at least 0; None for fresh entropy.
 
         Returns:
-            The seed of every environment (see `next_game`), the same for the learners of one game.
+            The seed of every environment, from which `next_game` derives those of its games; the same for learners of one game.
 
         Raises:
             ValueError: `seed` is not a whole number of at least 0.
@@ -208,17 +219,18 @@ class CurryVecEnv(VecEnv):
         self._seeds = [seed for seed in seeds for _ in range(self.game_batch.num_learners)]
         return list(self._seeds)
 
+    @override
     def set_options(self, options: list[dict[str, Any]] | dict[str, Any] | None = None) -> None:
-        """Hand these to the environments' `reset` at the next reset: one dict for all, or a list with one per environment."""
+        """Set the options for the environments' next `reset`: one dict for all, or a list with one per environment."""
         if isinstance(options, list) and len(options) != self.num_envs:
             raise ValueError(f"options must be one dict or a list of {self.num_envs} dicts, got a list of {len(options)}")
         super().set_options(options)
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """(num_envs, A) True = allowed, of the learner's next actions.
+        """(num_envs, A) masks of the learner's next actions, True = allowed.
 
         Raises:
-            AttributeError: these games give no masks.
+            AttributeError: these games have no masks.
         """
         masks = self._present_turn("action_masks()").action_masks
         if masks is None:
@@ -227,8 +239,9 @@ class CurryVecEnv(VecEnv):
 
     # The attribute calls of VecEnv
 
+    @override
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
-        """The environments' attribute; "render_mode" and "action_masks" are answered here."""
+        """An attribute of the environments. "render_mode" and "action_masks" are answered here."""
         envs = self._env_indices(indices)
         if attr_name == "render_mode":
             stack_checks.check_images()
@@ -238,13 +251,15 @@ class CurryVecEnv(VecEnv):
             return [partial(self._action_mask, env) for env in envs]
         return self._per_env(envs, partial(self.game_batch.get_attr, attr_name))
 
+    @override
     def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
-        """Set the environments' attribute."""
+        """Set an attribute of the environments."""
         self._check_open()
         self.game_batch.set_attr(attr_name, value, self._games_of(self._env_indices(indices)))
 
+    @override
     def env_method(self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any) -> list[Any]:
-        """Call the environments' method, once per game; "action_masks" is answered here."""
+        """Call a method of the environments, once per game. "action_masks" is answered here."""
         envs = self._env_indices(indices)
         if method_name == "action_masks":
             masks = self.action_masks()
@@ -253,10 +268,12 @@ class CurryVecEnv(VecEnv):
             return self._per_env(envs, self.game_batch.render)
         return self._per_env(envs, lambda games: self.game_batch.env_method(method_name, games, *method_args, **method_kwargs))
 
+    @override
     def env_is_wrapped(self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]], indices: Indices = None) -> list[bool]:
-        """True for `Monitor`, whose work is done here, False for anything else."""
+        """True for `Monitor`, because infos have "episode"; False for other wrappers."""
         return [issubclass(wrapper_class, Monitor)] * len(self._env_indices(indices))
 
+    @override
     def get_images(self) -> Sequence[NDArray[Any] | None]:
         """One RGB array per environment."""
         if self.render_mode != "rgb_array":
@@ -267,7 +284,7 @@ class CurryVecEnv(VecEnv):
     # Helpers
 
     def _of_learners(self, array: NDArray[Any]) -> NDArray[Any]:
-        """(E, N, ...) -> a copy (num_envs, ...) of the learner seats."""
+        """A copy (num_envs, ...) of the learner seats of an array (E, N, ...)."""
         return array[:, : self.game_batch.num_learners].copy().reshape(self.num_envs, *array.shape[2:])
 
     def _step_infos(self, time_step: TimeStep, dones: NDArray[np.bool_]) -> list[dict[str, Any]]:
@@ -278,10 +295,10 @@ class CurryVecEnv(VecEnv):
                 infos[game * learners + seat].update(said)
         for info in infos:
             info["TimeLimit.truncated"] = False
-            info.pop("episode", None)  # SB3 would count what an environment says under our names
+            info.pop("episode", None)  # SB3 would take an environment's own entries for ours
             info.pop("terminal_observation", None)
         ended = time_step.terminated | time_step.truncated
-        final_index = (np.cumsum(ended) - 1).reshape(ended.shape)  # of each ended seat in final_observations
+        final_index = (np.cumsum(ended) - 1).reshape(ended.shape)  # index in final_observations
         for env in np.flatnonzero(dones).tolist():
             key = divmod(env, learners)
             infos[env]["TimeLimit.truncated"] = bool(time_step.truncated[key] and not time_step.terminated[key])
@@ -304,7 +321,7 @@ class CurryVecEnv(VecEnv):
         return infos
 
     def _survival(self, game: int) -> dict[str, int]:
-        """The agents' ranks: 1 and how many stayed longer."""
+        """Ranks by survival: 1 + number of agents that stayed longer."""
         return dict(zip(self._agents[game], ranks(-self._left[game]).tolist(), strict=True))
 
     def _take_restarts(self, time_step: TimeStep) -> None:
@@ -316,20 +333,20 @@ class CurryVecEnv(VecEnv):
                 self.reset_infos[game * learners + seat] = dict(time_step.reset_infos.get((game, seat), {}))
 
     def _checked_actions(self, actions: NDArray[Any]) -> NDArray[Any]:
-        """A copy in the action space's dtype."""
+        """A copy of the actions in the action space's dtype, checked."""
         array, space = np.asarray(actions), self.action_space
         expected = (self.num_envs, *(space.shape or ()))
         if array.shape != expected:
             raise ValueError(f"actions must have shape {expected}, one action per environment, got {array.shape}")
         if isinstance(space, (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)):
             high = space.n if isinstance(space, spaces.Discrete) else getattr(space, "nvec", 2)
-            kinds = "iubf" if isinstance(space, spaces.MultiBinary) else "iub"  # SB3 has bits as floats
+            kinds = "iubf" if isinstance(space, spaces.MultiBinary) else "iub"  # SB3 gives bits as floats
             if array.dtype.kind not in kinds or np.any((array < 0) | (array >= high) | (array % 1 != 0)):
                 raise ValueError(f"actions must be integers within {space}, got {array.tolist()} of dtype {array.dtype}")
         return array.astype(space.dtype)
 
     def _check_masks_offered(self) -> None:
-        # Before the first reset it is not always known, and sb3-contrib asks then: discrete games get the benefit of the doubt.
+        # sb3-contrib asks before the first reset, when masks in infos are not known yet: discrete spaces then count as masked.
         offered = isinstance(self.action_space, (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary))
         if not offered or (self.time_step is not None and self.time_step.action_masks is None):
             raise AttributeError(NO_MASKS)
@@ -347,11 +364,11 @@ class CurryVecEnv(VecEnv):
         return [env % self.num_envs for env in envs]
 
     def _games_of(self, envs: list[int]) -> list[int]:
-        """Each game once, however many of its learners are meant."""
+        """The games of these environments, each once."""
         return list(dict.fromkeys(env // self.game_batch.num_learners for env in envs))
 
     def _per_env(self, envs: list[int], ask: Callable[[list[int]], list[Any]]) -> list[Any]:
-        """Ask each game once; the answers per environment."""
+        """Ask each game once; returns one answer per environment."""
         self._check_open()
         games = self._games_of(envs)
         answers = dict(zip(games, ask(games), strict=True))

@@ -1,4 +1,4 @@
-"""Some learner seats of shared games as games of their own, for the VecEnv of one of several learners."""
+"""The games of a `SharedGame` as one of its learners sees them, for the learner's VecEnv."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ from snake_pz.players import Observations, View, map_arrays
 
 
 class LearnerGameBatch(GameBatch):
-    """`GameBatch` whose learner seats are some of those of shared games; everyone else sits on the other seats.
+    """Shared games with the seats of one learner first; all other seats are enemy seats.
 
-    They are stepped through two functions that are handed what these seats do, and return the turn of the shared games once
-    everybody else has chosen too.
+    Reset and step go through two functions that return after all other learners have acted.
 
     Args:
-        shared: the games; their agents never change seats.
-        seats: which of the learner seats are those of this learner.
-        reset: (seeds, options), one each per game -> the first turn.
-        step: actions (E, seats, *action), as `shared` takes them -> the next turn.
+        shared: the games. Their agents never change seats.
+        seats: the seats of this learner.
+        reset: (seeds, options), one each per game -> first time step of `shared`.
+        step: actions (E, len(seats), *action) as `shared` takes them -> next time step of `shared`.
 
     Raises:
         ValueError: the agents on these seats have different spaces.
@@ -62,15 +61,15 @@ class LearnerGameBatch(GameBatch):
 
     @override
     def step(self, actions: NDArray[Any]) -> TimeStep:
-        """Play one turn, together with everybody else; of the actions only those of learner seats count."""
+        """Play one turn, after all learners have acted. Only the actions of this learner's seats are used."""
         return self._own(self._step(actions[:, : self.num_learners]))
 
     @override
     def view(self, observation_space: gymnasium.Space[Any], action_space: gymnasium.Space[Any]) -> View:
-        """The games as the learner's own agents see them.
+        """A view in the spaces of this learner's agents.
 
         Raises:
-            ValueError: other spaces than theirs are asked for.
+            ValueError: other spaces.
         """
         if observation_space != self.observation_space or action_space != self.action_space:
             raise ValueError(
@@ -102,10 +101,10 @@ class LearnerGameBatch(GameBatch):
 
     @override
     def close(self) -> None:
-        """Nothing: the games are shared."""
+        """Do nothing: the games are shared."""
 
     def _own(self, time_step: TimeStep) -> TimeStep:
-        """A turn of the shared games in this learner's seat order and spaces."""
+        """Convert a time step of the shared games to this learner's seat order and spaces."""
         order = self._order
         ended = time_step.terminated | time_step.truncated
         final_index = (np.cumsum(ended) - 1).reshape(ended.shape)[:, order][ended[:, order]]
@@ -128,7 +127,7 @@ class LearnerGameBatch(GameBatch):
 
 
 class _LearnerView(View):
-    """A view of the shared games by the seats of a learner."""
+    """A view of the shared games in a learner's seat order."""
 
     def __init__(self, view: View, order: NDArray[np.intp]) -> None:
         self.observation_space, self.action_space = view.observation_space, view.action_space
@@ -149,10 +148,10 @@ class _LearnerView(View):
 
 
 class SeatNames(Lineup):
-    """Everyone else in the games of one learner: only their names are known here, they act where the shared games are stepped.
+    """The names of all other players in the games of one learner. They act where the shared games are stepped.
 
     Args:
-        names: game -> who sits on the seats that are not the learner's, in its seat order.
+        names: returns the names of a game's players on other seats, in this learner's seat order.
     """
 
     def __init__(self, names: Callable[[int], Sequence[str]]) -> None:

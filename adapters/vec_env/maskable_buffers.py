@@ -1,4 +1,4 @@
-"""The rollout buffers of `adapters.buffers` for MaskablePPO, apart from them because sb3-contrib is an extra."""
+"""Rollout buffers without padding for MaskablePPO, in their own module because sb3-contrib is an optional dependency."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is private to Stable-Baselines3 and used all the same, in this file alone. Tested with the versions below 3."""
+"""All uses of private names of Stable-Baselines3 in this project. Tested with its versions below 3."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def being_transposed() -> VecEnv | None:
 
 
 def reset_when_learning(model: BaseAlgorithm) -> None:
-    """Have `learn` begin with a reset of the model's VecEnv, whatever the model remembers of it."""
+    """Make the next `learn` reset the model's VecEnv, which it otherwise does only the first time."""
     model._last_obs = None
 
 
 def restart_games(model: Any, env: VecEnv) -> None:
-    """Reset the VecEnv in the middle of `learn`, between two rollouts, and let the model go on from there."""
+    """Reset the VecEnv during `learn`, between two rollouts, and let the model continue from the first observations."""
     model._last_obs = env.reset()
     model._last_episode_starts = np.ones(env.num_envs, dtype=bool)
     if model._vec_normalize_env is not None:
@@ -45,5 +45,5 @@ def restart_games(model: Any, env: VecEnv) -> None:
 
 
 def set_up_learning(model: BaseAlgorithm, total_timesteps: int) -> BaseCallback:
-    """Do what `learn` does before its first rollout; the callback that `collect_rollouts` wants."""
+    """Do what `learn` does before its first rollout; returns the callback for `collect_rollouts`."""
     return model._setup_learn(total_timesteps, CallbackList([]))[1]

@@ -1,7 +1,7 @@
-"""Several learners with policies of their own in one simulation: unmodified Stable-Baselines3 models that play each other.
+"""SharedGame: several unmodified Stable-Baselines3 models that learn from the same games.
 
-Each model's `learn()` runs as a coroutine (a greenlet) on the one thread. When it steps its VecEnv, which shows it
-its seats of the shared games, it waits until all others have chosen their actions; then one turn is played for all.
+Each model's `learn()` runs as a coroutine (a greenlet) on one thread. When it steps its VecEnv, which shows its own seats of
+the shared games, it waits until all other models have chosen their actions; then one turn is played for all.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from adapters.games.checked_env import AnyParallelEnv
 
 Agents = str | tuple[str, ...]
-"""What names a learner in a dict: its agent; or its agents, or any one of them, where it plays several."""
+"""A learner as a key of a dict: its agent; for a learner of several agents all of them or any one."""
 
 T = TypeVar("T")
 
 
 class _Reset(NamedTuple):
-    """What a learner's VecEnv asks for first; after that it hands over actions (E, its seats, *action)."""
+    """A learner's first request. All later ones are actions (E, its seats, *action)."""
 
     seeds: Sequence[int | None]
     options: Sequence[dict[str, Any]]
@@ -50,35 +50,40 @@ class _Reset(NamedTuple):
 
 @dataclass(eq=False)
 class _Learner:
-    """A model that learns, and what becomes of it."""
+    """A model that learns."""
 
-    seats: NDArray[np.intp]  # those that it plays
+    seats: NDArray[np.intp]  # its seats
     env: CurryVecEnv
     model: BaseAlgorithm
     coroutine: greenlet
-    request: Any = None  # what it waits with for the next turn; None before its first
-    frozen: SeatedPlayer | None = None  # what plays on for it once it has learnt
+    request: Any = None  # its request for the next turn; None before the first
+    frozen: SeatedPlayer | None = None  # plays its seats after it has finished
 
 
 class SharedGame:
-    """Games in which several Stable-Baselines3 models learn at once, each a policy of its own.
+    """Games in which several Stable-Baselines3 models learn together, each with its own policy.
 
         game = SharedGame(learners=["snake_0", "snake_1", "snake_2"], opponent="greedy")
         ppo = PPO("MlpPolicy", game.learner_env("snake_0"))
         dqn = DQN("MlpPolicy", game.learner_env("snake_1", "snake_2"))  # one policy for two snakes
         game.learn({"snake_0": ppo, ("snake_1", "snake_2"): dqn}, 1_000_000)
 
-    The models are ordinary ones, with their own algorithm, settings, logger, callbacks and checkpoints. A game restarts when
-    all learners are out of it; the steps in which a model only waits for that are padding, which is not learnt from (see
-    `adapters.vec_env.buffers`) but counted as timesteps. Agents may have different spaces, on the "supersuit" backend.
+    The models are unmodified, each with its own algorithm, settings, logger, callbacks and checkpoints. A game restarts when
+    all learners are out of it. The steps in which a model only waits for that are padding, which is not stored (see
+    `adapters.vec_env.buffers`) but counted as timesteps. On the "supersuit" backend agents may have different spaces.
 
     Args:
-        opponent: who plays the other seats, as for `make_sb3_env`; None if there are none. Opponents see and act as the agent
-            they play does.
-        learners: the names of the agents that learn. Agents never change seats.
-        env: as all that follow, as for `make_sb3_env`.
-        seed: fixes games, opponents and their actions, as the models' own seeds do, which `PPO(seed=...)` sets. Both together,
-            for all models, make a run repeatable.
+        opponent: the opponents on the other seats, as in `make_sb3_env`; None if there are no other seats. An opponent has the
+            spaces of the agent that it plays.
+        learners: names of the learning agents. Agents never change seats.
+        env: the game, as in `make_sb3_env`.
+        env_kwargs: arguments for the environment's constructor.
+        num_games: number of games played side by side.
+        backend: as in `make_sb3_env`.
+        num_workers: as in `make_sb3_env`.
+        deterministic: as in `make_sb3_env`.
+        device: as in `make_sb3_env`.
+        seed: seed of games, opponents and their actions. A run repeats exactly if all models are seeded too, `PPO(seed=...)`.
 
     Raises:
         ValueError: an argument does not fit.
@@ -123,13 +128,13 @@ class SharedGame:
         self._learning: dict[tuple[str, ...], _Learner] = {}  # by agents, while learn() runs
 
     def learner_env(self, *agents: str) -> CurryVecEnv:
-        """The VecEnv of one learner, which plays one agent or several; the same when asked again.
+        """The VecEnv of one learner that plays these agents, the same object on every call.
 
-        It is stepped within `learn`. If it is the only one of its game, for all learners, it is a VecEnv like any other.
-        Its opponents are the game's, and closing it does not close them.
+        It can be stepped only by its model during `learn`, unless it plays all learning agents. Closing it does not close the
+        games.
 
         Raises:
-            ValueError: these are no learners, or one of them has another VecEnv already, or their spaces differ.
+            ValueError: the agents are not learners, one of them has another VecEnv, or their spaces differ.
         """
         if agents in self._learner_envs:
             return self._learner_envs[agents]
@@ -153,7 +158,7 @@ class SharedGame:
     port = learner_env  # its former name
 
     def set_opponent(self, spec: Any, when: Literal["restart", "now"] = "restart") -> None:
-        """Put other opponents on the enemy seats, as `CurryVecEnv.set_opponent` does."""
+        """Replace the opponents, as `CurryVecEnv.set_opponent`."""
         self._lineup.set_opponents(self._resolve(spec), when)
 
     def learn(
@@ -166,26 +171,26 @@ class SharedGame:
         progress_bar: bool = False,
         reset_num_timesteps: bool = True,
     ) -> SharedGame:
-        """Let each model learn with its own `learn()`, all of them at once, from new games.
+        """Run `learn()` of all models together, from new games.
 
-        One that has done its steps, or whose callback ended it, plays on as it is then, sampling its actions, until the last
-        is done. An exception in one, or KeyboardInterrupt, stops all (their `finally` blocks run) and is raised here; the
-        models can be used and can learn on.
+        A model that has finished its steps or was ended by its callback plays on frozen, sampling its actions, until the last
+        model has finished. An exception in one model, or KeyboardInterrupt, stops all (their `finally` blocks run) and is
+        raised here; the models stay usable and can continue learning.
 
         Args:
-            models: by the agents that `learner_env` was given; one of them is enough. Each was made on that VecEnv.
-            total_timesteps: of each model, which counts one for each of its agents in each game; or by agents.
-            callbacks: by agents, whatever a model's `learn()` takes. To evaluate, give them an environment of their own.
-            log_interval: as for the models' `learn()`; None is what each of them has by itself.
-            progress_bar: show one, of the model that needs most turns.
+            models: the models by agents, each made on the `learner_env` of these agents.
+            total_timesteps: steps of each model, counted per agent and game; or a dict by agents.
+            callbacks: callbacks by agents. Callbacks that evaluate need their own environment.
+            log_interval: as for the models' `learn()`; None for the default of each model.
+            progress_bar: whether to show the progress of the model that needs most turns.
             reset_num_timesteps: as for the models' `learn()`.
 
         Raises:
             ValueError: a model was not made on its VecEnv or cannot leave out padding, or a learner has no model.
-            RuntimeError: learning is under way, or a callback resets a model's VecEnv or steps that of another model.
+            RuntimeError: `learn` is running, or a callback resets a model's VecEnv or steps that of another model.
         """
         if self._learning:
-            raise RuntimeError("these games are being learnt from already: learn() cannot be called by a callback")
+            raise RuntimeError("learn() is running already: it cannot be called by a callback")
         models_by_agents = self._models(models)
         called = self._by_agents(callbacks or {}, "callbacks")
         if isinstance(total_timesteps, Mapping):
@@ -194,8 +199,8 @@ class SharedGame:
                 raise ValueError(f"total_timesteps must say how many for every model, missing {missing}")
         else:
             steps = dict.fromkeys(models_by_agents, total_timesteps)
-        if len(self.learners) > 1:  # else nobody ever waits
-            for agents, model in models_by_agents.items():
+        if len(self.learners) > 1:
+            for agents, model in models_by_agents.items():  # one learner alone has no padding
                 activate(model, self._learner_envs[agents].active)
 
         more: dict[str, Any] = {} if log_interval is None else {"log_interval": log_interval}
@@ -213,7 +218,7 @@ class SharedGame:
         return self
 
     def close(self) -> None:
-        """Close the games. Calling it again does nothing."""
+        """Close the games. May be called again."""
         for env in self._learner_envs.values():
             env.close()
         self._game_batch.close()
@@ -221,14 +226,14 @@ class SharedGame:
     # The coroutines
 
     def _play(self, learners: dict[tuple[str, ...], _Learner], after_turn: Callable[[], object]) -> None:
-        """Play turn by turn until no model learns any more."""
+        """Play turn by turn until all models have finished."""
         time_step: TimeStep | None = None
         try:
             self._learning = learners
             while True:
                 for learner in learners.values():
                     if not learner.coroutine.dead:
-                        # It goes on with the turn that it waits for, until it waits for the next one or is done.
+                        # Runs until it requests the next turn or has finished.
                         learner.coroutine.switch(*([] if time_step is None else [time_step]))
                         if learner.coroutine.dead:
                             learner.frozen = self._frozen(learner)
@@ -244,15 +249,15 @@ class SharedGame:
             for learner in learners.values():
                 try:
                     if not learner.coroutine.dead:
-                        learner.coroutine.throw()  # a GreenletExit where it waits
-                except BaseException as another:  # of a callback that was to tidy up
+                        learner.coroutine.throw()  # GreenletExit
+                except BaseException as another:  # from a callback that cleans up
                     error.add_note(f"When {type(learner.model).__name__} was stopped for this, it raised {another!r}")
             raise
         finally:
             self._learning = {}
 
     def _frozen(self, learner: _Learner) -> SeatedPlayer:
-        """A copy of a model that has learnt, which plays on; it keeps no state of a game, or it could not have learnt here."""
+        """A frozen copy of a model that has finished, to play its seats. It is not recurrent: such models cannot learn here."""
         seen = learner.env.observation_space
         player = PolicyOpponent(learner.model, shown=[seen], device=learner.model.device)
         (stream,) = self._streams.spawn(1)
@@ -260,14 +265,14 @@ class SharedGame:
         return SeatedPlayer(player, self._game_batch)
 
     def _submit(self, agents: tuple[str, ...], request: _Reset | NDArray[Any]) -> TimeStep:
-        """What a learner's VecEnv calls: the turn that comes of its request and those of the others."""
+        """Called by a learner's VecEnv: wait for the requests of all others and return the turn that results."""
         learner = self._learning.get(agents)
-        if learner is None and set(agents) == set(self.learners):  # nobody to wait for
+        if learner is None and set(agents) == set(self.learners):  # there are no others
             return self._reset([request]) if isinstance(request, _Reset) else self._step([(self._seats(agents), request)])
         if learner is None or getcurrent() is not learner.coroutine:
             raise RuntimeError(
-                f"the VecEnv of {list(agents)} can be stepped only by its model, while SharedGame.learn lets all models learn: "
-                "the others have to act too"
+                f"the VecEnv of {list(agents)} can be stepped only by its model during SharedGame.learn, because the other "
+                "learners have to act too"
             )
         if isinstance(request, _Reset) and learner.request is not None:
             raise RuntimeError(
@@ -282,7 +287,7 @@ class SharedGame:
     # The games
 
     def _reset(self, resets: list[_Reset]) -> TimeStep:
-        seeds = [self._seed, *(reset.seeds[0] for reset in resets)]  # the first of each is enough: it stands for all of them
+        seeds = [self._seed, *(reset.seeds[0] for reset in resets)]  # the seeds of all games follow from the first
         seeds_of_games: list[int | None] = [None] * self._game_batch.num_games
         if any(seed is not None for seed in seeds):
             entropy = [number for at, seed in enumerate(seeds) if seed is not None for number in (at, seed)]
@@ -311,13 +316,13 @@ class SharedGame:
         self._lineup.restart(np.flatnonzero(self._time_step.restarted))
         return self._time_step
 
-    # What is named by agents
+    # Dicts by agents
 
     def _seats(self, agents: tuple[str, ...]) -> NDArray[np.intp]:
         return np.array([self.learners.index(agent) for agent in agents])
 
     def _by_agents(self, by_agents: Mapping[Agents, T], what: str) -> dict[tuple[str, ...], T]:
-        """The same by all agents of a VecEnv, in the order of the VecEnvs."""
+        """The same dict with all agents of a VecEnv as keys, in the order of the VecEnvs."""
         found: dict[tuple[str, ...], T] = {}
         for key, value in by_agents.items():
             names = {key} if isinstance(key, str) else set(key)

@@ -24,20 +24,20 @@ CHANNELS_FIRST = "VecTransposeImage(env, skip=True) around the VecEnv"
 
 
 def check(venv: VecEnv, active: ActiveMask, *, padded: bool, channels_first: bool, warn: bool) -> bool:
-    """To be called by `reset` of a VecEnv.
+    """Check the wrappers and the model that are resetting a VecEnv. Called by its `reset`.
 
     Args:
         venv: the VecEnv.
-        active: its mask, which the buffer of the model that learns on it is bound to.
-        padded: whether it has several learners, so that there will be padding.
-        channels_first: whether it is known that the channels of its images come first.
-        warn: whether to warn: of a buffer that would store padding, of images whose channels may come last.
+        active: its mask, which the model's buffer is bound to.
+        padded: whether steps may be padding.
+        channels_first: whether the channels of its images are known to be first.
+        warn: whether to warn of a buffer that would store padding, and of images whose channels may be last.
 
     Returns:
         Whether it warned.
 
     Raises:
-        ValueError: a wrapper or an algorithm that takes padding for steps and cannot be told otherwise.
+        ValueError: a wrapper or an algorithm that would take padding for steps.
     """
     warned = False
     for caller in {id(caller): caller for caller in _callers(venv)}.values():
@@ -61,10 +61,10 @@ def check(venv: VecEnv, active: ActiveMask, *, padded: bool, channels_first: boo
 
 
 def _callers(venv: VecEnv) -> Iterator[VecEnvWrapper | BaseAlgorithm]:
-    """The wrappers that are resetting this VecEnv at this moment, and the model that is about to learn on it; some come twice.
+    """The wrappers and the model that are resetting this VecEnv, some of them twice.
 
-    SB3 tells a VecEnv nothing of what is on top of it. But all of that is on the call stack when it is reset: `learn` calls
-    `_setup_learn`, which calls `reset` of the outermost wrapper, and so on down to here.
+    A VecEnv has no reference to its wrappers or its model, but they are on the call stack of its `reset`: `learn` calls
+    `_setup_learn`, which calls `reset` of the outermost wrapper, and so on.
     """
     frame = sys._getframe()
     while (frame := frame.f_back) is not None:  # type: ignore[assignment]
@@ -137,7 +137,7 @@ def _check_wrapper(wrapper: VecEnvWrapper) -> None:
     if isinstance(wrapper, VecMonitor):
         raise ValueError(
             "VecMonitor would count the steps in which a learner only waits for the end of its game, and overwrite the exact "
-            "episode infos that make_sb3_env gives: leave it out, `infos` have 'episode' without it"
+            "episode infos of make_sb3_env: leave it out, `infos` have 'episode' without it"
         )
     if isinstance(wrapper, VecFrameStack):
         raise ValueError(
@@ -147,7 +147,7 @@ def _check_wrapper(wrapper: VecEnvWrapper) -> None:
 
 
 def _check_algorithm(model: BaseAlgorithm, buffer: object, warn: bool) -> bool:
-    """Whether it warned."""
+    """Check the model's buffer; returns whether it warned."""
     algorithm, kind = type(model).__name__, type(buffer)
     if kind.__module__ == "sb3_contrib.common.recurrent.buffers":
         raise ValueError(
@@ -155,7 +155,7 @@ def _check_algorithm(model: BaseAlgorithm, buffer: object, warn: bool) -> bool:
             f"for the end of its game, and cannot be chosen: use learners=1; or {WITHOUT_MEMORY}"
         )
     if isinstance(buffer, ActiveReplay) and (n_steps := getattr(model, "n_steps", 1)) > 1:
-        raise ValueError(f"{kind.__name__} knows single steps alone, got {algorithm}(n_steps={n_steps}): use n_steps=1")
+        raise ValueError(f"{kind.__name__} supports only single steps, got {algorithm}(n_steps={n_steps}): use n_steps=1")
     if buffer is None or isinstance(buffer, ActiveBuffer) or not warn:
         return False
     name = "rollout_buffer" if hasattr(model, "rollout_buffer") else "replay_buffer"
@@ -163,7 +163,7 @@ def _check_algorithm(model: BaseAlgorithm, buffer: object, warn: bool) -> bool:
     mend = (
         f"make it with {name}_class=adapters.{twin.__name__}, {name}_kwargs={{'active': env.active}}"
         if twin
-        else "there is none like it that leaves them out, so use another or learners=1"
+        else "no buffer like it leaves them out, so use another or learners=1"
     )
     warnings.warn(
         f"{algorithm} learns with several learners, but its {kind.__name__} also stores the steps in which a learner only "

@@ -56,7 +56,7 @@ Most have their test where the part is tested that prevents them; the others are
         vec_env/test_curry.py::test_rollout_boundaries_on_deaths
     an agent that comes back
         test_symptoms.py::test_agents_that_come_back_or_never_come_are_one_clear_error
-    a number of agents that changes per reset
+    a varying number of agents per reset
         test_symptoms.py::test_agents_that_come_back_or_never_come_are_one_clear_error
     a corrupt or foreign pickle in a checkpoint
         opponents/test_checkpoints.py::test_what_is_no_policy_in_a_checkpoint_may_be_broken_or_foreign
@@ -176,7 +176,7 @@ class FewerEachReset(ScriptedEnv):
         (ComesBack, r"game 0: 'agent_1' in `agents` after step although dead.*agents that return are not supported"),
         (
             FewerEachReset,
-            r"game 0: 'agent_3' missing from `agents` after reset.*a number of agents that changes is not supported",
+            r"game 0: 'agent_3' missing from `agents` after reset.*a varying number of agents is not supported",
         ),
     ],
 )

@@ -274,7 +274,7 @@ class FewerEachReset(ScriptedEnv):
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        (ComesBack, r"'agent_1' in `agents` after step.*come back"),
+        (ComesBack, r"'agent_1' in `agents` after step.*agents that return"),
         (StaysDead, r"'agent_1' in `agents` after step.*must leave"),
         (Vanishes, r"'agent_0' missing from `agents` after step"),
         (FewerEachReset, r"'agent_3' missing from `agents` after reset"),

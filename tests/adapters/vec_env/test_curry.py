@@ -828,7 +828,7 @@ def test_a_model_saved_and_loaded_as_its_own_opponent(make_venv: Backend, tmp_pa
         ({"num_workers": 1.5}, ValueError, "num_workers must be a whole number, got 1.5"),
         ({"learners": "all"}, ValueError, "opponent must be None where all 4 agents learn, got 'random'"),
         ({"learners": 4}, ValueError, "opponent must be None where all 4 agents learn"),
-        ({"opponent": None}, ValueError, "3 of 4 seats on which nobody learns, got None.*learners='all'"),
+        ({"opponent": None}, ValueError, "must not be None, because 3 of 4 seats have no learner.*learners='all'"),
         ({"opponent": None, "learners": ["agent_0", "agent_1"]}, ValueError, "2 of 4 seats"),
         ({"learners": 5}, ValueError, "learners must be from 0 to 4"),
         ({"learners": "most"}, ValueError, r"'all' or a list of agent names, got 'most'"),
