@@ -1,12 +1,12 @@
-"""A head start: a new PPO policy learns to do what a bot would do, before it learns for itself.
+"""Imitation: supervised training of a PPO policy with the actions of a bot, before reinforcement learning.
 
     model = PPO("CnnPolicy", make_sb3_env("survivor", ...), ...)
     imitate(model, make_bot("territorial", rules), steps=450_000)
     model.learn(...)
 
-The learner plays, and the bot says at every step what it would have done there (DAgger, Ross et al. 2011): so the policy
-learns what to do in the very positions that it gets into, not only in those of the bot. The value head learns the returns of
-those games meanwhile; without it PPO's first advantages would be noise, and undo what was learned.
+The learner plays, and the bot gives its action for every step (DAgger, Ross et al. 2011), so the policy learns in the positions
+that it reaches itself, not only in those of the bot. Meanwhile the value head learns the returns of these games; without it
+PPO's first advantages would be noise and undo what was learned.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from snake_pz.players import SeatedPlayer
 
 
 class Imitation(NamedTuple):
-    """How close the policy came, over the last rollout."""
+    """How well the policy imitates the teacher, over the last rollout."""
 
-    steps: int  # of all environments of the VecEnv, those that only wait included, as SB3 counts its timesteps
-    agreement: float  # share of steps on which its likeliest action was the teacher's
-    cross_entropy: float  # of its distribution, in nats; where the teacher draws lots it cannot be 0
+    steps: int  # steps so far of all environments of the VecEnv, padding included, as SB3 counts timesteps
+    agreement: float  # share of steps in which its likeliest action was the teacher's
+    cross_entropy: float  # in nats; above 0 even for a perfect imitation if the teacher acts at random
 
 
 def imitate(
@@ -49,30 +49,29 @@ def imitate(
     value_weight: float = 0.25,
     each: Callable[[Imitation], bool | None] | None = None,
 ) -> Imitation:
-    """Teach the policy of a model to act as the teacher would.
+    """Train the policy of a model to act as the teacher.
 
-    Rollouts are as long as the model's own and go through its rollout buffer, as PPO fills it, with the teacher's actions in
-    place of those that were played; the games are those of the model's VecEnv, against its opponents. All of them start anew,
-    and once more when the model learns next, however the lessons ended. The model's optimizer is not touched.
+    Rollouts have the length of the model's own and go through its rollout buffer, with the teacher's actions in place of those
+    that were played. The games are those of the model's VecEnv, against its opponents. They restart before, and again when the
+    model learns next. The model's optimiser is not used.
 
-    With several learners to a game the teacher is asked only about those that are still in it, and only these are learnt from.
+    With several learners in a game only their real steps are used.
 
     Args:
-        model: PPO with an `ActorCriticPolicy`, as all of its own policies are, on a VecEnv of `make_sb3_env` with discrete
-            actions. With several learners it needs a buffer of `adapters.buffers`, which is bound to the VecEnv's mask.
-        teacher: an opponent that can play these games; it may see other observations and have another action set. Its slots
-            are the learner's seats; it is reset as their games restart, and given masks if it uses them, as on an enemy seat.
-        steps: how many to play at least, over all environments of the VecEnv.
-        epochs: how often each is used.
-        batch_size: samples of one gradient step.
-        learning_rate: at the start; it falls linearly to a third of it.
-        value_weight: of the squared error of the values, beside the cross-entropy.
-        each: called after each rollout with how it stands; it ends the lessons by returning False.
+        model: PPO with an `ActorCriticPolicy` (all of SB3's policies for PPO are) on a VecEnv of `make_sb3_env` with discrete
+            actions. With several learners it needs an `Active` buffer, which is bound to the VecEnv's mask.
+        teacher: an opponent that can play these games. Its observations and action set may differ from the learner's. Its slots
+            are the learner's seats; it is reset when games restart and given masks if it uses them.
+        steps: least number of steps to play, over all environments of the VecEnv.
+        epochs: how often each step is used.
+        batch_size: samples per gradient step.
+        learning_rate: at the start; it falls linearly to a third.
+        value_weight: weight of the squared error of the values, relative to the cross-entropy.
+        each: called after each rollout; returning False ends the imitation.
 
     Raises:
-        ValueError: before anything is played: the model is another algorithm or has another kind of policy, learns on some
-            other VecEnv, has actions that are not discrete, or would store padding; the teacher cannot play these games; or a
-            number is out of range.
+        ValueError: another algorithm, kind of policy or VecEnv, actions that are not discrete, a buffer that would store
+            padding, a teacher that cannot play these games, or a number out of range. Raised before anything is played.
     """
     env, games = _environment(model)
     _check_numbers(steps=steps, epochs=epochs, batch_size=batch_size)
@@ -82,7 +81,7 @@ def imitate(
         )
     policy, buffer, lessons = model.policy, model.rollout_buffer, _Lessons(games, teacher)
     optimizer = torch.optim.Adam(policy.parameters(), lr=learning_rate, eps=1e-5)
-    reset_when_learning(model)  # for these games are played on without it
+    reset_when_learning(model)  # because the games advance without it
     observations: Any = env.reset()
     lessons.begin()
     if isinstance(buffer, ActiveBuffer):
@@ -117,11 +116,11 @@ def imitate(
 
 
 class _Lessons:
-    """The teacher beside the learner: what it would do in each environment of the VecEnv, as the learner would say it.
+    """The teacher's actions for the learner's seats, in the learner's action space.
 
     Args:
-        games: on whose learner seats it is asked.
-        teacher: whom to ask; its slots are `game * seats + seat`, as in a `Lineup`.
+        games: the learner's VecEnv.
+        teacher: the teacher. Its slots are `game * seats + seat`, as in a `Lineup`.
 
     Raises:
         ValueError: the teacher cannot play these games.
@@ -134,29 +133,34 @@ class _Lessons:
         self._games, self._seats = np.divmod(np.arange(games.num_envs), game_batch.num_learners)  # of each environment
         self._slots = self._games * game_batch.seats + self._seats
         assert isinstance(game_batch.action_space, spaces.Discrete)
-        self._words = range(int(game_batch.action_space.n))  # what the learner can say
+        self._choices = range(int(game_batch.action_space.n))  # the learner's actions
         self._in_game = np.ones((game_batch.num_games, game_batch.num_learners), np.bool_)  # the others are padding
 
     def begin(self) -> None:
-        """All games have started anew."""
+        """Reset the teacher, because all games have restarted."""
         self._in_game[:] = True
         self._teacher.player.reset(self._slots)
 
     def advise(self, played: NDArray[Any]) -> NDArray[Any]:
-        """(num_envs,) what the learner does now -> what the teacher would do.
+        """The teacher's actions for the current step.
 
-        Where the learner has no word for that (a relative action cannot turn back), and on padding, its own action stands.
+        Args:
+            played: (num_envs,) the learner's actions.
+
+        Returns:
+            (num_envs,) the teacher's actions in the learner's action space. Where there is none (a relative action cannot
+            reverse), and for padding, the learner's own action.
         """
         env_ids = np.flatnonzero(self._in_game)
         games, seats = self._games[env_ids], self._seats[env_ids]
         chosen = self._teacher.act(self._slots[env_ids])
-        said = np.stack([self._own.decode(np.full(len(env_ids), word), games, seats) for word in self._words]) == chosen
+        equal = np.stack([self._own.decode(np.full(len(env_ids), one), games, seats) for one in self._choices]) == chosen
         advised = played.copy()
-        advised[env_ids] = np.where(said.any(axis=0), said.argmax(axis=0), played[env_ids])
+        advised[env_ids] = np.where(equal.any(axis=0), equal.argmax(axis=0), played[env_ids])
         return advised
 
     def step(self, dones: NDArray[np.bool_]) -> None:
-        """The games went on: (num_envs,) which learners left theirs. It has restarted where that was the last one."""
+        """Follow a step of the games with these `dones` (num_envs,). A game restarts with its last learner's end."""
         self._in_game &= ~dones.reshape(self._in_game.shape)
         restarted = np.flatnonzero(~self._in_game.any(axis=1))
         self._in_game[restarted] = True
@@ -165,16 +169,16 @@ class _Lessons:
 
 
 def _environment(model: PPO) -> tuple[VecEnv, CurryVecEnv]:
-    """The VecEnv that a model learns on and the games under it, if the model can be taught there."""
+    """The VecEnv of a model and the CurryVecEnv in it, after checks of both."""
     if not isinstance(model, PPO) or not isinstance(model.policy, ActorCriticPolicy):
         raise ValueError(
             f"imitation needs PPO with an ActorCriticPolicy, got {type(model).__name__} with {type(model.policy).__name__}: "
-            "teach a PPO; MaskablePPO with the same networks can go on from it, policy.load_state_dict(ppo.policy.state_dict())"
+            "use PPO; MaskablePPO with the same networks can continue from it, policy.load_state_dict(ppo.policy.state_dict())"
         )
     env = model.get_env()
     games = None if env is None else env.unwrapped
     if env is None or not isinstance(games, CurryVecEnv):
-        raise ValueError(f"imitation needs a model whose VecEnv make_sb3_env made, got {type(games).__name__}")
+        raise ValueError(f"imitation needs a model on a VecEnv of make_sb3_env, got {type(games).__name__}")
     if not isinstance(games.action_space, spaces.Discrete):
         raise ValueError(f"imitation needs discrete actions, got {games.action_space}")
     buffer = type(model.rollout_buffer)
@@ -196,7 +200,7 @@ def _check_numbers(**numbers: int) -> None:
 def _add_what_was_cut_off(
     model: PPO, rewards: NDArray[np.float32], dones: NDArray[np.bool_], infos: list[dict[str, Any]]
 ) -> None:
-    """Add to `rewards` (num_envs,), in place, what the rest of a truncated game is worth to the policy, as SB3 does."""
+    """Add the value of the last observation of truncated games to `rewards` (num_envs,) in place, as SB3 does."""
     for env_id in np.flatnonzero(dones):
         last = infos[env_id].get("terminal_observation")
         if last is not None and infos[env_id].get("TimeLimit.truncated", False):
@@ -208,7 +212,7 @@ def _add_what_was_cut_off(
 def _fit(
     model: PPO, optimizer: torch.optim.Optimizer, epochs: int, batch_size: int, value_weight: float
 ) -> tuple[float, float]:
-    """Learn from what the buffer holds; agreement and cross-entropy before each gradient step, averaged."""
+    """Train on the buffer; returns agreement and cross-entropy before each gradient step, averaged."""
     policy = model.policy
     policy.set_training_mode(True)
     agreements, entropies = [], []
@@ -218,7 +222,7 @@ def _fit(
             features: Any = policy.extract_features(batch.observations)
             of_actor, of_critic = (features, features) if policy.share_features_extractor else features
             extractor = policy.mlp_extractor
-            logits = policy.action_net(extractor.forward_actor(of_actor))  # a distribution would take longer
+            logits = policy.action_net(extractor.forward_actor(of_actor))  # faster than through a distribution
             values = policy.value_net(extractor.forward_critic(of_critic)).flatten()
             cross_entropy = torch.nn.functional.cross_entropy(logits, advised)
             loss = cross_entropy + value_weight * torch.nn.functional.mse_loss(values, batch.returns)

@@ -1,4 +1,4 @@
-"""What a run shows while it lasts: bars, lines beside them, and where the time goes."""
+"""Output of a run while it lasts: progress bars, lines beside them, and how its time is divided."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from adapters.vec_env.curry import CurryVecEnv
 
 
 def progress_bar(steps: int, **more: Any) -> tqdm:
-    """A bar on a terminal; nothing in a log file."""
+    """A progress bar, shown only on a terminal."""
     bar: tqdm = tqdm(total=steps, unit=" steps", unit_scale=True, mininterval=1.0, disable=None, **more)
     return bar
 
 
 def beside_bars(say: Callable[[str], None]) -> Callable[[str], None]:
-    """The same, with lines of their own where a bar is shown."""
+    """Wrap `say` so that its lines do not run into a progress bar."""
 
     def said(line: str) -> None:
         with tqdm.external_write_mode():
@@ -30,7 +30,7 @@ def beside_bars(say: Callable[[str], None]) -> Callable[[str], None]:
 
 
 class Clock(BaseCallback):
-    """Where the time goes, and the end of the time allowed. To be called after the callback that keeps snapshots."""
+    """Measures how time is divided, and ends training at a time limit. Must come after the callback that adds snapshots."""
 
     def __init__(self, self_play: SelfPlayCallback, env: CurryVecEnv, seconds: float | None) -> None:
         super().__init__()
@@ -52,19 +52,19 @@ class Clock(BaseCallback):
         return self.seconds is None or self._now() - self._started < self.seconds
 
     def _lap(self) -> float:
-        """Seconds since it was last asked."""
+        """Seconds since the last call."""
         before, self._since = self._since, self._now()
         return self._since - before
 
     def _now(self) -> float:
-        """A clock in seconds that stands still while a snapshot is kept and measured."""
+        """A clock in seconds that stands still while a snapshot is added and measured."""
         return time.perf_counter() - self.self_play.seconds
 
     def summary(self, taught: float) -> str:
-        """A line on it.
+        """One line about how time was divided.
 
         Args:
-            taught: seconds that imitation took.
+            taught: seconds of imitation.
         """
         opponents = self.env.lineup.seconds - self._acted_before if self.rollouts else 0.0
         parts = {
@@ -79,7 +79,7 @@ class Clock(BaseCallback):
 
 
 class Progress(BaseCallback):
-    """Move a bar. SB3's own warns that it is experimental."""
+    """Updates a progress bar. SB3's own callback warns that it is experimental."""
 
     def __init__(self, bar: tqdm) -> None:
         super().__init__()

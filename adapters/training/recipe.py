@@ -1,6 +1,6 @@
-"""Recipe: every setting of a training run, checked, and as the config.json that reproduces it.
+"""Recipe: all settings of a training run, checked, with the config.json that reproduces it.
 
-The game is imported where it is used: `snake-pz --help` shows the defaults, and would take twice as long.
+The game is imported where it is used, because `snake-pz --help` shows the defaults and would otherwise take twice as long.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Shares = Mapping[str, float]
 
 MOST_STEPS = 10**12
-"""Steps that no run reaches; more are a mistake."""
+"""Upper limit of steps. No run reaches it, so more are a mistake."""
 
 
 @dataclass(frozen=True)
@@ -28,37 +28,36 @@ class Recipe:
     """The settings of a run.
 
     Attributes:
-        total_timesteps: how many steps to learn, over all games and learner seats together, as SB3 counts them.
-        minutes: stop earlier, after so many minutes of training, of which the teacher gets a third at most; None: when the
-            steps are done.
-        num_games: how many games run side by side.
-        learners: how many snakes of each game the learner plays, "all" of them or a number.
-        opponent: who plays the other snakes: a bot, the path of a checkpoint or pool, or "self", the pool of the run's own
-            snapshots; or a dict of these with shares, drawn for each seat and game by itself.
+        total_timesteps: steps of PPO, over all games and learner seats, as SB3 counts them.
+        minutes: limit of training time, at most a third of it for imitation; None: no limit.
+        num_games: number of games played side by side.
+        learners: number of snakes per game that learn, or "all".
+        opponent: the opponents: a bot, the path of a checkpoint or pool, or "self", the pool of the run's own snapshots; or a
+            dict of these with shares, drawn for each seat and game.
         rules: classic, battlesnake, battlesnake:MODE or hungry_geese.
-        width: cells in a row; None: what the rules say, as for the next two.
-        height: cells in a column.
-        num_snakes: snakes on the board.
-        observation: what the learner sees. The default turns with the snake.
-        actions: how it moves.
-        rewards: those of `RewardWeights` that differ from its defaults.
-        teacher: the bot whose play the policy is taught before it learns for itself, see `imitation`.
-        teacher_steps: for how many steps; 0: not at all.
+        width: cells in a row; None: as in the rules.
+        height: cells in a column; None: as in the rules.
+        num_snakes: snakes on the board; None: as in the rules.
+        observation: the learner's encoding. The default turns with the snake.
+        actions: the learner's action set.
+        rewards: the `RewardWeights` that differ from the defaults.
+        teacher: the bot that is imitated before PPO, see `imitation`.
+        teacher_steps: steps of imitation; 0: none.
         n_steps: steps of each game between two updates.
-        batch_size: samples of one gradient step.
+        batch_size: samples per gradient step.
         n_epochs: how often each sample is used.
-        learning_rate: at the start; it falls linearly to a tenth of it.
-        gamma: discount of one step.
-        gae_lambda: of the generalised advantage estimate.
+        learning_rate: at the start; it falls linearly to a tenth.
+        gamma: discount factor.
+        gae_lambda: parameter of generalised advantage estimation.
         ent_coef: weight of the entropy bonus.
-        snapshot_every: steps between two members of the pool.
-        measure_every: steps between two measurements against the bots; the first is before and the last after the training.
-        measure_games: games against three of each bot in one measurement.
-        seed: of everything; None: drawn when the run starts, and then in its config.json.
-        device: where the learner and its opponents run, as SB3 has it.
+        snapshot_every: steps between two snapshots for the pool.
+        measure_every: steps between two measurements against bots. The first is before and the last after the training.
+        measure_games: games against each bot in one measurement.
+        seed: seed of everything; None: drawn when the run starts, and written to its config.json.
+        device: device of the learner and its opponents, as for SB3.
 
     Raises:
-        ValueError: a number out of its range, rules or rewards that there are not.
+        ValueError: a number out of its range, or unknown rules, rewards or teacher.
     """
 
     total_timesteps: int = 3_000_000
@@ -100,7 +99,7 @@ class Recipe:
                 "total_timesteps": Range(1, MOST_STEPS),
                 "minutes": Range(1e-9, 1e7, whole=False, optional=True),
                 "num_games": Range(1, 65_536),
-                "width": Range(1, optional=True),  # what the rules allow, they say themselves
+                "width": Range(1, optional=True),  # checked further by the rules
                 "height": Range(1, optional=True),
                 "num_snakes": Range(1, optional=True),
                 "teacher_steps": Range(0, MOST_STEPS),
@@ -142,19 +141,19 @@ class Recipe:
         }
 
     def game_rules(self) -> Rules:
-        """The rules of this name, with the board and the snakes that the recipe has."""
+        """The named rules with the recipe's board and number of snakes."""
         from snake_pz.presets import preset
 
         return preset(self.rules, width=self.width, height=self.height, num_snakes=self.num_snakes)
 
     @property
     def everyone_learns(self) -> bool:
-        """Whether no snake is left for an opponent."""
+        """Whether all snakes learn, so that there is no opponent."""
         return self.learners in ("all", self.game_rules().num_snakes)
 
     @classmethod
     def quick(cls) -> Recipe:
-        """At most three minutes on two cores."""
+        """A recipe that takes at most three minutes on two cores."""
         return cls(
             total_timesteps=500_000,
             teacher_steps=500_000,
@@ -165,24 +164,24 @@ class Recipe:
         )
 
     def seeded(self) -> Recipe:
-        """The same with a seed that stands."""
+        """The same recipe, with a seed drawn if it has none."""
         if self.seed is not None:
             return self
         return dataclasses.replace(self, seed=secrets.randbits(32))
 
     def save(self, path: Path) -> None:
-        """Write it as JSON, whole or not at all."""
+        """Write it as JSON, by write-and-rename."""
         from snake_pz.files import write_text
 
         write_text(path, json.dumps(dataclasses.asdict(self), indent=2) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> Recipe:
-        """Read what `save` wrote.
+        """Read a file of `save`.
 
         Raises:
             FileNotFoundError: there is no such file.
-            ValueError: it is no recipe, or has a setting that there is not.
+            ValueError: the file is no recipe, or has unknown settings.
         """
         try:
             settings = json.loads(path.read_text(encoding="utf-8"))
@@ -204,7 +203,7 @@ _FORMER_NAMES = {
     "rollout": "n_steps",
     "epochs": "n_epochs",
 }
-"""What version 0.1.0 called settings in config.json."""
+"""Names of settings in version 0.1.0, with the present ones."""
 
 
 def _check_shares(name: str, shares: Any, low: float) -> None:
@@ -216,10 +215,13 @@ def _check_shares(name: str, shares: Any, low: float) -> None:
 
 
 def parse_opponent(words: Sequence[str]) -> str | Shares:
-    """A recipe's opponent from the words of a command line: one name, or NAME=SHARE each (a share is 1 if not given).
+    """Parse a recipe's opponent from words of the command line.
+
+    Args:
+        words: one name, or several NAME=SHARE; without =SHARE the share is 1.
 
     Raises:
-        ValueError: a share that is no number, or the same name twice.
+        ValueError: a share is no number, or a name is given twice.
     """
     if len(words) == 1 and "=" not in words[0]:
         return words[0]

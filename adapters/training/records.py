@@ -1,4 +1,4 @@
-"""What a run records of its course: `eval.json`, win rates against bots, and `progress.csv`, a row of logs per update."""
+"""Records of a run: `eval.json`, win rates against bots, and `progress.csv`, a row of logs per update."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing_extensions import override
 from snake_pz.files import write_text
 
 BASELINE_BOTS = ("random", "greedy", "survivor")
-"""The bots, a whole board of a kind, that a run is measured against."""
+"""The bots that a run is measured against, a board full of each."""
 
 STEPS = "time/total_timesteps"
 
@@ -28,10 +28,10 @@ def write_measured(path: Path, measured: Sequence[dict[str, Any]]) -> None:
 
 
 def read_measured(path: Path) -> list[dict[str, Any]]:
-    """What is in an eval.json: for each measurement "steps" and a win rate by bot; nothing if there is none.
+    """Read an eval.json: "steps" and a win rate per bot for each measurement; [] if there is no file.
 
     Raises:
-        ValueError: it is damaged.
+        ValueError: the file is damaged.
     """
     if not path.exists():
         return []
@@ -42,12 +42,12 @@ def read_measured(path: Path) -> list[dict[str, Any]]:
             if type(entry["steps"]) is not int or not all(0 <= entry[bot] <= 1 for bot in BASELINE_BOTS):
                 raise ValueError(f"{entry!r:.80}")
     except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is damaged ({error!r}): remove it, and go on without what was measured before") from error
+        raise ValueError(f"{path} is damaged ({error!r}): remove it to continue without the earlier measurements") from error
     return measured
 
 
 def read_progress(path: Path) -> Iterator[dict[str, str]]:
-    """The rows of a progress.csv that are whole, which the last of a crashed run need not be; nothing if there is none."""
+    """The complete rows of a progress.csv, if it exists. The last row of a crashed run may be incomplete."""
     if not path.exists():
         return
     with path.open(newline="", encoding="utf-8", errors="replace") as file:
@@ -66,7 +66,7 @@ def _is_whole(row: dict[Any, Any]) -> bool:
 
 
 def open_logger(out: Path, up_to: int) -> Logger:
-    """Logs to progress.csv, whose rows until so many steps are kept, and to TensorBoard."""
+    """A logger to progress.csv, of which rows up to a number of steps are kept, and to TensorBoard."""
     path, temporary = out / "progress.csv", out / ".progress.csv"
     rows = [row for row in read_progress(path) if float(row[STEPS]) <= up_to]
     table = CSVOutputFormat(os.fspath(temporary))
@@ -77,11 +77,10 @@ def open_logger(out: Path, up_to: int) -> Logger:
 
 
 class LogRows(BaseCallback):
-    """Write a row of logs after each rollout and its update; for `learn(log_interval=None)`.
+    """Writes a row of logs after each rollout and its update; for `learn(log_interval=None)`.
 
-    SB3 writes it between the two, so that a row has the losses of the update before. The first row of a resumed run would have
-    none, for they went with the process that was stopped. To be called before the callback that keeps snapshots: then whoever
-    goes on from a snapshot finds the row of its update.
+    SB3 writes it between the two, so that a row has the losses of the update before, and the first row of a resumed run none.
+    Must come before the callback that adds snapshots, so that a run resumed from a snapshot finds the row of its last update.
     """
 
     def __init__(self) -> None:

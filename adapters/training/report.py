@@ -1,4 +1,4 @@
-"""report.html of a training run: one file that shows how it went, made from what else is in the folder."""
+"""report.html of a training run, made from the other files in its folder."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from snake_pz.replay import Replay
 from snake_pz.replay.page import render
 
 COLOURS = {"random": "#56b4e9", "greedy": "#009e73", "survivor": "#d55e00"}
-"""Of the bots; from the palette of Okabe and Ito, which colour-blind people can tell apart."""
+"""Colours of the bots, from the palette of Okabe and Ito, which colour-blind people can tell apart."""
 
 
 def write_report(run: Path) -> Path:
     """Write `report.html` into the folder of a run: win rates, ratings, the pool, a game and the settings.
 
-    It needs nothing beside it and no network. What the run has not written yet is left out.
+    The page needs no other file and no network. Parts whose files do not exist yet are left out.
 
     Raises:
         FileNotFoundError: the folder has no config.json.
-        ValueError: that, the pool's manifest or eval.json is damaged.
+        ValueError: config.json, eval.json or the pool's manifest is damaged.
     """
     recipe = Recipe.load(run / "config.json")
     pool = OpponentPool(run / "pool")
@@ -59,7 +59,7 @@ def write_report(run: Path) -> Path:
 
 
 def _game(path: Path) -> tuple[Markup | None, str | None]:
-    """A page that plays it, or why there is none: other rules or damage are no reason to be without a report."""
+    """HTML that plays the replay, or the error if it cannot be read; the report is written in any case."""
     if not path.exists():
         return None, None
     try:
@@ -69,7 +69,7 @@ def _game(path: Path) -> tuple[Markup | None, str | None]:
 
 
 def _measured(measured: Sequence[dict[str, Any]], chance: float) -> dict[str, Any] | None:
-    """Win rates along the way, as a figure and as a table; None if nothing was measured."""
+    """Win rates over the steps, as figure and table; None if nothing was measured."""
     if not measured:
         return None
     steps = [entry["steps"] for entry in measured]
@@ -128,7 +128,7 @@ def _smooth(values: Sequence[float], share: float = 0.1) -> list[float]:
 
 
 def _members(pool: OpponentPool) -> list[tuple[str, ...]]:
-    """The cells of a row for each."""
+    """A row of cells for each member."""
     return [
         (
             member.name,

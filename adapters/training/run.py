@@ -1,4 +1,4 @@
-"""The training run: PPO by self-play, with everything worth keeping in one folder, from which it also goes on."""
+"""A training run: PPO by self-play, kept in one folder, from which it can be resumed."""
 
 from __future__ import annotations
 
@@ -44,35 +44,35 @@ class FolderTakenError(FileExistsError):
 FILES = (
     "report.html", "model.zip", "pool", "game.html", "game.gif", "game.jsonl", "eval.json", "progress.csv", "tensorboard",
 )  # fmt: skip
-"""What a run leaves in its folder, what to look at first in front, beside its config.json."""
+"""Files that a run leaves in its folder beside config.json, the most interesting first."""
 
 
 def train(out: Path, recipe: Recipe, say: Callable[[str], None] = print, *, trust: Trust = False) -> dict[str, Any]:
-    """Train, measure and keep everything in a folder.
+    """Train, measure and write everything to a folder.
 
     Writes `config.json` (the recipe; it reproduces the run), `pool/` (snapshots), `model.zip`, `progress.csv` and
-    `tensorboard/` (logs), `eval.json` (win rates against bots along the way), a game against the bots (`game.html` plays it,
-    `game.gif` shows it, `game.jsonl` is its replay) and `report.html`, which shows all of it. Files are complete or not there.
-    Ctrl-C ends the learning, not the run: what was learned is saved and measured. Whatever ends it, `resume` goes on.
+    `tensorboard/` (logs), `eval.json` (win rates against bots over the steps), a game against bots (`game.html`, `game.gif` and
+    the replay `game.jsonl`) and `report.html`. Files are written whole or not at all. Ctrl-C ends the learning, not the run:
+    the model is saved and measured. After any end `resume` continues the run.
 
     Args:
-        out: the folder, made if it is not there.
+        out: the folder, made if missing.
         recipe: the settings.
-        say: takes a line for the user.
-        trust: what opponents' files may ask for beside known classes, as for `frozen`; it is not kept in the folder.
+        say: prints a line for the user.
+        trust: classes that opponents' files may name beside known ones, as in `frozen`; not kept in the folder.
 
     Returns:
-        What `eval.json` has.
+        The content of `eval.json`.
 
     Raises:
-        FolderTakenError: there is a run in the folder already, or it is a file.
+        FolderTakenError: the folder holds a run, or is a file.
         ValueError: the recipe's opponent cannot be resolved.
-        FileNotFoundError: it is a checkpoint that is not there.
+        FileNotFoundError: the recipe's opponent is a missing checkpoint.
     """
     _check_free(out)
     say = beside_bars(say)
     recipe = recipe.seeded()
-    model, env, pool = _prepare(out, recipe, trust)  # before anything is written, so that bad input leaves nothing behind
+    model, env, pool = _prepare(out, recipe, trust)  # before anything is written, so that bad input leaves no files
     with closing(env), _claimed(out):
         _check_free(out)
         recipe.save(out / "config.json")
@@ -90,23 +90,23 @@ def resume(
     say: Callable[[str], None] = print,
     trust: Trust = False,
 ) -> dict[str, Any]:
-    """Go on with the run in a folder, from its last snapshot, as if it had never stopped.
+    """Continue the run in a folder from its last snapshot, as if it had never stopped.
 
-    One that has done its steps is only measured, and its files written, where that is missing.
+    A run that has done all its steps only gets the measurements and files that are missing.
 
     Args:
         out: the folder.
-        total_timesteps: how many steps it shall have learned in the end; None: as its recipe says.
-        minutes: how long it may take from here; None: until the steps are done.
-        say: takes a line for the user.
-        trust: what its files and its opponents' may ask for beside known classes; what `train` writes needs nothing.
+        total_timesteps: total number of steps of the run; None: as in its recipe.
+        minutes: limit of training time from now; None: no limit.
+        say: prints a line for the user.
+        trust: classes that files of the run and its opponents may name beside known ones. Those of `train` need none.
 
     Returns:
-        What `eval.json` has.
+        The content of `eval.json`.
 
     Raises:
-        ValueError: there is no run in the folder, or a file of it is damaged or lost.
-        FolderTakenError: another process goes on with it now.
+        ValueError: the folder holds no run, or one of its files is damaged or missing.
+        FolderTakenError: another process is running it.
     """
     say = beside_bars(say)
     if not _has_recipe(out):
@@ -118,7 +118,7 @@ def resume(
         )
         model, env, pool = _prepare(out, recipe, trust)
         with closing(env):
-            pool.save()  # refuses to where snapshots have lost their manifest, before anything else is written
+            pool.save()  # raises if the manifest of the snapshots is missing, before anything else is written
             recipe.save(out / "config.json")
             done = model.num_timesteps
             limit = f", {minutes:g} minutes at most" if minutes else ", however long it takes; --minutes sets a limit"
@@ -128,7 +128,7 @@ def resume(
 
 
 def free_folders(wanted: Path) -> Iterator[Path]:
-    """The folder and then those called wanted-2, wanted-3, ... that are not there, or in which a run was killed as it began."""
+    """`wanted`, wanted-2, wanted-3, ..., without those that exist, except where a run was killed at its very start."""
     for number in itertools.count(1):
         folder = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
         if not folder.exists() or (folder.is_dir() and not _has_recipe(folder) and _holds_nothing(folder)):
@@ -140,7 +140,7 @@ def _holds_nothing(folder: Path) -> bool:
 
 
 def _has_recipe(out: Path) -> bool:
-    """Whether a run has begun here. Version 0.1.0 made an empty config.json first, which is all that some kills have left."""
+    """Whether the folder holds a run. An empty config.json is none: version 0.1.0 left it when killed at the start."""
     path = out / "config.json"
     return path.exists() and (not path.is_file() or path.stat().st_size > 0)
 
@@ -158,22 +158,22 @@ def _check_free(out: Path) -> None:
 
 @contextmanager
 def _claimed(out: Path) -> Iterator[None]:
-    """Have the folder for this process, which of several only one can. However it ends, others can have it then."""
+    """Lock the folder for this process. The lock ends with the process, in whatever way that ends."""
     out.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         try:
             stack.enter_context(locked(out))
         except BlockingIOError:
-            raise FolderTakenError(f"a run goes on in {out} now: wait until it has ended, or give another folder") from None
+            raise FolderTakenError(f"another process runs in {out}: wait until it has ended, or give another folder") from None
         yield
 
 
 def _prepare(out: Path, recipe: Recipe, trust: Trust) -> tuple[PPO, CurryVecEnv, OpponentPool]:
-    """The learner, new or as last saved, its games and its pool."""
-    find_device(recipe.device)  # first of all, for it is cheap
+    """The learner, new or from the last snapshot, its games and its pool."""
+    find_device(recipe.device)  # first, because it is a cheap check
     pool = OpponentPool(out / "pool", per="seat", trust=trust)
     env = make_sb3_env(
-        None if recipe.everyone_learns else _opponent(recipe, "random"),  # whose place the pool takes when it has a member
+        None if recipe.everyone_learns else _opponent(recipe, "random"),  # replaced by the pool when it has a member
         env_kwargs=recipe.env_kwargs(),
         num_games=recipe.num_games,
         learners=recipe.learners,
@@ -194,7 +194,8 @@ def _prepare(out: Path, recipe: Recipe, trust: Trust) -> tuple[PPO, CurryVecEnv,
         "CnnPolicy",
         env,
         n_steps=recipe.n_steps,
-        batch_size=_largest_divisor(recipe.n_steps * env.num_envs, recipe.batch_size),  # PPO wants batches of one size
+        # PPO warns of batches of different sizes
+        batch_size=_largest_divisor(recipe.n_steps * env.num_envs, recipe.batch_size),
         n_epochs=recipe.n_epochs,
         learning_rate=LinearSchedule(recipe.learning_rate, recipe.learning_rate / 10, 1.0),
         gamma=recipe.gamma,
@@ -209,7 +210,7 @@ def _prepare(out: Path, recipe: Recipe, trust: Trust) -> tuple[PPO, CurryVecEnv,
 
 
 def _largest_divisor(number: int, limit: int) -> int:
-    """The largest but 1 that is not above the limit; the number itself if there is none."""
+    """The largest divisor from 2 to the limit; the number itself if there is none."""
     return next((divisor for divisor in range(min(number, limit), 1, -1) if number % divisor == 0), number)
 
 
@@ -251,7 +252,7 @@ def _run(
     taught = time.perf_counter() - started
     clock = Clock(self_play, env, None if recipe.minutes is None else 60 * recipe.minutes - taught)
     if model.num_timesteps < recipe.total_timesteps and not interrupted:
-        if pool.latest is not None:  # it may have been killed before it was measured
+        if pool.latest is not None:  # it may not have been measured before a kill
             after_snapshot(pool.latest)
         model.set_logger(open_logger(out, up_to=model.num_timesteps))
         with progress_bar(recipe.total_timesteps, initial=model.num_timesteps) as bar:
@@ -269,9 +270,9 @@ def _run(
                 model.logger.close()
     save_model(model, out / "model.zip")
     if interrupted and pool.latest is None:
-        say(f"interrupted while it was taught; --resume {out} begins the lessons anew")
+        say(f"interrupted during imitation; --resume {out} begins with it again")
     elif interrupted:
-        say(f"interrupted after {model.num_timesteps:,} steps; go on with --resume {out}")
+        say(f"interrupted after {model.num_timesteps:,} steps; continue with --resume {out}")
     measure(model.num_timesteps)
     players = [model, *itertools.islice(itertools.cycle(BASELINE_BOTS), recipe.game_rules().num_snakes - 1)]
     game = record_game(players, seed=recipe.seed, env_kwargs=recipe.env_kwargs(), device=recipe.device)
@@ -286,7 +287,7 @@ def _run(
 
 
 def _teach(model: PPO, recipe: Recipe, say: Callable[[str], None]) -> None:
-    """Let the new policy learn to play like the recipe's teacher."""
+    """Train the new policy to imitate the recipe's teacher."""
     teacher = make_bot(recipe.teacher, recipe.env_kwargs()["rules"])
     teacher.seed(recipe.seed or 0)
     started = time.perf_counter()
@@ -297,18 +298,18 @@ def _teach(model: PPO, recipe: Recipe, say: Callable[[str], None]) -> None:
             return recipe.minutes is None or time.perf_counter() - started < 60 * recipe.minutes / 3
 
         result = imitate(model, teacher, recipe.teacher_steps, batch_size=max(recipe.batch_size // 2, 1), each=go_on)
-    say(f"does what {recipe.teacher} would do in {result.agreement:.0%} of {result.steps:,} steps that it played")
+    say(f"plays as {recipe.teacher} would in {result.agreement:.0%} of {result.steps:,} steps")
 
 
 def _opponent(recipe: Recipe, own: Any) -> Any:
-    """The recipe's opponent with `own` for "self"."""
+    """The recipe's opponent, with `own` in place of "self"."""
     if isinstance(recipe.opponent, str):
         return own if recipe.opponent == "self" else recipe.opponent
     return mixture({own if name == "self" else name: share for name, share in recipe.opponent.items()}, per="seat")
 
 
 def measure_against_bots(model: BaseAlgorithm, recipe: Recipe) -> dict[str, float]:
-    """The model's win rate against a board full of each bot of `BASELINE_BOTS`; it disturbs neither the model nor its games."""
+    """The model's win rate against a board full of each bot of `BASELINE_BOTS`. Changes neither the model nor its games."""
     rates = {}
     for bot in BASELINE_BOTS:
         results = play_games(
@@ -323,14 +324,14 @@ def measure_against_bots(model: BaseAlgorithm, recipe: Recipe) -> dict[str, floa
 
 
 def save_model(model: BaseAlgorithm, path: Path) -> None:
-    """`model.save`, but the file appears whole or not at all; Ctrl-C waits until it is there."""
+    """Save a model by write-and-rename. Ctrl-C takes effect after that."""
     with _interrupts_wait(), replacing(path) as temporary:
         model.save(temporary)
 
 
 @contextmanager
 def _interrupts_wait() -> Iterator[None]:
-    """Let SIGINT be raised only at the end; where signals cannot be handled, outside the main thread, change nothing."""
+    """Delay SIGINT until the end. Outside the main thread, where signals cannot be handled, does nothing."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""SelfPlayCallback: what turns a learner and a pool of its past selves into self-play, whatever the game and the algorithm."""
+"""SelfPlayCallback: self-play of any Stable-Baselines3 algorithm against a pool of past selves, in any game."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from adapters.vec_env.learner_env import LearnerGameBatch
 from adapters.vec_env.sb3_internals import restart_games
 
 TABLE_KEY = 33
-"""How long a key may be in SB3's table, which indents it by 3, cuts it to 36 characters and fails if two are then equal."""
+"""Longest key in SB3's table, which indents keys by 3, cuts them to 36 characters and fails if two are then equal."""
 
 LEARNER = "learner"
-"""What the learner is called in `pool.learner["ratings"]`."""
+"""The learner's name in `pool.learner["ratings"]`."""
 
 
 class _Tally(NamedTuple):
-    """Games so far, and how much of each was won."""
+    """A number of games and the sum of their scores."""
 
     games: int = 0
     won: float = 0.0
@@ -42,7 +42,7 @@ class _Tally(NamedTuple):
 
 
 class SelfPlayCallback(BaseCallback):
-    """Keep snapshots of the learner in a pool, let them play against it, and say how it stands.
+    """Add snapshots of the learner to a pool, let them play against it, and log ratings and win rates.
 
         pool = OpponentPool("runs/mine/pool")
         env = make_sb3_env("random", num_games=64)
@@ -50,43 +50,40 @@ class SelfPlayCallback(BaseCallback):
             2_000_000, callback=SelfPlayCallback(pool, snapshot_every=50_000)
         )
 
-    When training starts the learner as it is becomes the first member (unless the pool has one), and `opponent` takes the enemy
-    seats. Whenever `snapshot_every` more steps are done, at the next start of a rollout, so after the update, it is added
-    again with its optimiser, its `VecNormalize` statistics and its rating; so it is when training ends. Who sits down in each
-    game is the pool's matter, see `OpponentPool`.
+    When training starts, the learner becomes the first member unless the pool has snapshots, and `opponent` takes the enemy
+    seats. A snapshot with optimiser, `VecNormalize` statistics and rating is added at the first start of a rollout after every
+    `snapshot_every` steps, which is after the update, and at the end of training. `OpponentPool` draws the opponents.
 
-    Results come from finished games by placement, never by reward. A training game ends when its learners are out, so all
-    that is known is who of the others was placed below, beside or above the learner: each of these pairs is one game
-    for the member's record and one match for the ratings (`Ratings`, openskill). The learner's rating goes on changing, a
-    snapshot keeps the one it was added with until it plays.
+    Results come from placements in finished games, never from rewards. A training game ends when its learners are out, so it is
+    only known which opponents were placed below, beside or above the learner. Each of these pairs is one game in the member's
+    record and one match for the ratings (`Ratings`, openskill). The learner's rating keeps changing; a snapshot keeps the
+    rating it was added with until it plays.
 
-    A result counts for the member of the name that infos give. Members of a pool that is given by the path of its folder are
-    called `<path as given>/<name>`, so other runs' pools may play too, if they are given so: they are rated and logged under
-    these names, and neither the records nor the weights of the own pool hear of them. The path of the own pool's folder means
-    `pool` itself.
+    A result counts for the member with the name in the infos. Members of a pool that is given by the path of its folder are
+    called `<path as given>/<name>`, so pools of other runs can be given by their paths: their members are rated and logged
+    under these names and do not affect records and weights of `pool`. The path of the folder of `pool` means `pool`.
 
-    With a `seed`, everything random begins anew at the start and after every snapshot, from the seed and the number of the
-    snapshot, and all games are started anew: then a run that is resumed from its last snapshot (load the model from
-    `pool.path(pool.latest)`, learn on with `reset_num_timesteps=False`) goes on exactly like one that was never stopped. That
-    is true of on-policy algorithms: a replay buffer is in no checkpoint.
+    With a `seed`, all random streams and all games restart at the start and after every snapshot, from the seed and the number
+    of the snapshot. A run that is resumed from its last snapshot (load the model from `pool.path(pool.latest)`, learn with
+    `reset_num_timesteps=False`) then equals one that was never stopped, with on-policy algorithms: checkpoints do not contain
+    replay buffers.
 
-    Logged under `selfplay/`, over the games since the last log: `win_rate` (first place, ties count 1/m), by the learner's
-    agent `win_rate_as/<agent>`, `above/<opponent>` (how often the learner was placed above it, ties count half), `rating`,
-    `rating_sigma`, `members`, and `opponent_time`, the share of wall-clock time that opponents took to act. SB3's table on the
-    terminal leaves out opponents and agents of long names.
+    Logged under `selfplay/`, over the games since the last log: `win_rate` (first places, ties count 1/m),
+    `win_rate_as/<agent>` by the learner's agent, `above/<opponent>` (how often the learner was placed above it, ties count
+    1/2), `rating`, `rating_sigma`, `members`, and `opponent_time`, the share of wall-clock time in which opponents acted. SB3's
+    table on the terminal leaves out opponents and agents with long names.
 
     Args:
-        pool: where snapshots go. `pool.learner` is this callback's to keep what it needs to go on: "steps", "segment",
-            "ratings".
-        snapshot_every: steps between snapshots, counted as SB3 counts them.
-        opponent: who plays the enemy seats, as `make_sb3_env` takes it; None: the pool. With
-            `mixture({pool: 3, "survivor": 1})` a quarter of the games are against a bot. Other pools by their paths.
-        seed: see above; None: random streams go on as they are.
-        after_snapshot: called with every new member, before training goes on.
+        pool: the pool for the snapshots. This callback keeps "steps", "segment" and "ratings" in `pool.learner`.
+        snapshot_every: steps between snapshots, as SB3 counts them.
+        opponent: the opponents on the enemy seats, as in `make_sb3_env`; None: the pool. With `mixture({pool: 3, "survivor":
+            1})` a quarter of the games are against a bot. Other pools by their paths.
+        seed: as above; None: random streams continue.
+        after_snapshot: called with every new member, before training continues.
 
     Raises:
-        ValueError: snapshot_every < 1, or what the pool has kept is damaged; when training starts, if it is not on a VecEnv of
-            `make_sb3_env`, the pool is of a learner that has learned more, or another `OpponentPool` is in `opponent`.
+        ValueError: `snapshot_every` below 1, or damaged data in `pool.learner`; when training starts: not a VecEnv of
+            `make_sb3_env`, a pool of a learner with more steps, or another `OpponentPool` in `opponent`.
     """
 
     def __init__(
@@ -108,13 +105,13 @@ class SelfPlayCallback(BaseCallback):
         self.after_snapshot = after_snapshot
         self.ratings, self._segment = _kept(pool)
         self.seconds = 0.0
-        """Wall-clock time that keeping snapshots took so far, `after_snapshot` included."""
+        """Wall-clock time of snapshots so far, `after_snapshot` included."""
         self._begins = True  # whether the next rollout is the first of its segment
         self._next = 0  # steps at which the next snapshot is due
-        self._won = _Tally()  # this and the rest of `_clear`: since the last log
+        self._won = _Tally()  # since the last log, as everything in `_clear`
 
     def snapshot(self) -> Member | None:
-        """Add the learner as it is now; None if it has not learned since the last one."""
+        """Add the learner to the pool; returns None if it has not learned since the last snapshot."""
         latest = self.pool.latest
         if latest is not None and latest.step >= self.num_timesteps:
             return None
@@ -135,8 +132,8 @@ class SelfPlayCallback(BaseCallback):
         opponent = parse_all(self.opponent, own_pool=self.pool)
         if self.pool.latest is not None and self.pool.latest.step > self.num_timesteps:
             raise ValueError(
-                f"the pool in {self.pool.folder} is of a learner of {self.pool.latest.step:,} steps, this one has learned "
-                f"{self.num_timesteps:,}: go on with that one (load {self.pool.path(self.pool.latest)} and learn with "
+                f"the pool in {self.pool.folder} is of a learner with {self.pool.latest.step:,} steps, this one has "
+                f"{self.num_timesteps:,}: continue with that one (load {self.pool.path(self.pool.latest)} and learn with "
                 "reset_num_timesteps=False), or give a pool in a new folder"
             )
         self._next = (self.num_timesteps // self.snapshot_every + 1) * self.snapshot_every
@@ -173,7 +170,7 @@ class SelfPlayCallback(BaseCallback):
         for agent, tally in self._as_agent.items():
             key = f"win_rate_as/{agent}"
             record(f"selfplay/{key}", tally.rate, exclude=_off_table(key))
-        for name, tally in self._against.items():  # other names every time: a table cannot have a column for each
+        for name, tally in self._against.items():  # names change all the time, so not in CSV, which has a column per name
             key = f"above/{name}"
             record(f"selfplay/{key}", tally.rate, exclude=("csv", *_off_table(key)))
         self._keep()
@@ -183,7 +180,7 @@ class SelfPlayCallback(BaseCallback):
         self.snapshot()
 
     def _take(self, agent: str, opponents: Mapping[str, str], placements: Mapping[str, int]) -> None:
-        """A learner's game is over for it."""
+        """Count a finished game of a learner."""
         own, won = placements[agent], win_share(placements, agent)
         self._won = self._won.plus(won)
         self._as_agent[agent] = self._as_agent[agent].plus(won)
@@ -195,7 +192,7 @@ class SelfPlayCallback(BaseCallback):
                 self.pool.record(name, score)
 
     def _keep(self) -> None:
-        """Leave with the pool what a resumed run needs; it is on disk with the next snapshot."""
+        """Store in the pool what a resumed run needs. It is saved with the next snapshot."""
         for member in self.pool.members:
             if member.name in self.ratings:
                 self.pool.set_rating(member.name, self.ratings[member.name])
@@ -208,7 +205,7 @@ class SelfPlayCallback(BaseCallback):
         self._since, self._acted = time.perf_counter(), self._env.lineup.seconds
 
     def _begin_anew(self, seed: int) -> None:
-        """Start all random streams and all games from what only the seed and the number of snapshots say."""
+        """Restart all random streams and all games from the seed and the number of snapshots."""
         (fresh,) = np.random.SeedSequence(seed, spawn_key=(self._segment,)).generate_state(1).tolist()
         model: Any = self.model
         set_random_seed(fresh, using_cuda=model.device.type == "cuda")
@@ -216,14 +213,14 @@ class SelfPlayCallback(BaseCallback):
         self.training_env.seed(fresh)
         normalize = model.get_vec_normalize_env()
         path = self.pool.statistics(self.pool.latest) if self.pool.latest is not None else None
-        if normalize is not None and path is not None:  # a resumed run has reset its games, which counts, once more
+        if normalize is not None and path is not None:  # the reset of a resumed run has changed them
             kept = read_statistics(path, self.pool.trust)
             normalize.obs_rms, normalize.ret_rms = kept.obs_rms, kept.ret_rms
         restart_games(model, self.training_env)
 
 
 def _kept(pool: OpponentPool) -> tuple[Ratings, int]:
-    """The ratings and the number of the segment that a pool has kept."""
+    """The ratings and the number of the segment in a pool."""
     segment = pool.learner.get("segment", 0)
     damaged = f"the manifest of the pool in {pool.folder} is damaged: learner"
     if type(segment) is not int or segment < 0:
@@ -235,7 +232,7 @@ def _kept(pool: OpponentPool) -> tuple[Ratings, int]:
 
 
 def _off_table(key: str) -> tuple[str, ...]:
-    """What to exclude where this key under `selfplay/` is too long for SB3's table on the terminal."""
+    """Outputs that exclude this key under `selfplay/`: the terminal if it is too long for SB3's table."""
     return ("stdout",) if len(key) > TABLE_KEY else ()
 
 
@@ -245,7 +242,7 @@ def _curried(env: Any) -> CurryVecEnv:
         raise ValueError(f"SelfPlayCallback needs a model on a VecEnv of make_sb3_env, got {type(inner).__name__}")
     if isinstance(inner.game_batch, LearnerGameBatch):
         raise ValueError(
-            "SelfPlayCallback cannot change who plays in a SharedGame, whose seats belong to all its models: give the pool to "
-            "SharedGame(opponent=pool), and add snapshots to it between two calls of learn()"
+            "SelfPlayCallback cannot change the opponents of a SharedGame, which belong to all its models: use "
+            "SharedGame(opponent=pool), and add snapshots to the pool between two calls of learn()"
         )
     return inner

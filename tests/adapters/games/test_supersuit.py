@@ -295,7 +295,7 @@ def test_what_a_factory_makes_is_checked(factory: Any, kwargs: Any, message: str
 
 def test_a_factory_that_gives_the_same_object_twice_is_refused_and_what_was_made_is_closed() -> None:
     env = ScriptedEnv()
-    with pytest.raises(ValueError, match="game 1 the same object"):
+    with pytest.raises(ValueError, match="the same object for game 1"):
         SuperSuitGameBatch([lambda: env] * 3)
     assert env.closed == 1
 

@@ -350,7 +350,7 @@ ALGORITHMS = {
 def test_other_algorithms_are_refused(algorithm):
     env = small().get_env()
     model = ALGORITHMS[algorithm](env)
-    with pytest.raises(ValueError, match=f"needs PPO with an ActorCriticPolicy, got {algorithm} with .*: teach a PPO"):
+    with pytest.raises(ValueError, match=f"needs PPO with an ActorCriticPolicy, got {algorithm} with .*: use PPO"):
         imitate(model, bot(), 1)
     assert env.time_step is None  # nothing was played
 

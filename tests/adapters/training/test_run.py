@@ -148,7 +148,7 @@ def test_ctrl_c_keeps_what_was_learned_and_the_run_goes_on(tmp_path: Path, monke
         patch.setattr(training, "Progress", Interrupt)
         result = train(tmp_path, TINY, said.append)
     assert result["measured"][-1]["steps"] == PPO.load(tmp_path / "model.zip").num_timesteps == 152
-    assert f"interrupted after 152 steps; go on with --resume {tmp_path}" in said
+    assert f"interrupted after 152 steps; continue with --resume {tmp_path}" in said
     assert (tmp_path / "report.html").exists()
     result = resume(tmp_path, say=said.append)
     assert "going on after 152 steps, to 256, however long it takes; --minutes sets a limit" in said
@@ -285,7 +285,7 @@ def test_ctrl_c_while_it_is_taught_keeps_what_was_taught_and_the_run_begins_anew
     with monkeypatch.context() as patch:
         patch.setattr(training, "imitate", interrupted)
         train(tmp_path / "run", recipe, said.append)
-    assert f"interrupted while it was taught; --resume {tmp_path / 'run'} begins the lessons anew" in said
+    assert f"interrupted during imitation; --resume {tmp_path / 'run'} begins with it again" in said
     assert said[-1] == f"{tmp_path / 'run'}: report.html, model.zip, game.html, game.gif, game.jsonl, eval.json"
     assert PPO.load(tmp_path / "run" / "model.zip").num_timesteps == 0
     result = resume(tmp_path / "run", say=quiet)
@@ -346,9 +346,9 @@ def test_a_folder_is_one_run_s_while_it_lasts(tmp_path: Path) -> None:
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     (tmp_path / "new").mkdir()
     with locked(tmp_path / "old"), locked(tmp_path / "new"):
-        with pytest.raises(FolderTakenError, match=r"a run goes on in .*old now: wait until it has ended, or give another"):
+        with pytest.raises(FolderTakenError, match=r"another process runs in .*old: wait until it has ended, or give another"):
             resume(tmp_path / "old", total_timesteps=128, say=quiet)
-        with pytest.raises(FolderTakenError, match=r"a run goes on in .*new now"):
+        with pytest.raises(FolderTakenError, match=r"another process runs in .*new:"):
             train(tmp_path / "new", TINY, quiet)
     assert {path: path.read_bytes() for path in before} == before
     assert [path.name for path in (tmp_path / "new").iterdir()] == [".lock"]
@@ -447,7 +447,7 @@ def test_the_teacher_comes_first_and_once(tmp_path: Path) -> None:
     said: list[str] = []
     whole = train(tmp_path / "whole", recipe, said.append)
     assert said[0] == f"{tmp_path / 'whole'}: imitating greedy for 256 steps, then PPO for 256 steps"
-    assert re.match(r"does what greedy would do in \d+% of 256 steps", said[1])
+    assert re.match(r"plays as greedy would in \d+% of 256 steps", said[1])
     assert said[2].startswith("after imitating greedy: wins ")
     assert "256 steps of PPO, after 256 of imitating greedy" in (tmp_path / "whole" / "report.html").read_text()
     plain = train(tmp_path / "plain", dataclasses.replace(recipe, teacher_steps=0), quiet)
