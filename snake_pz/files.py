@@ -63,9 +63,12 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file by `replacing`, in UTF-8 and with the same line ends on every system."""
+    """Write a file by `replacing`, in UTF-8 and with the same line ends on every system.
+
+    Surrogates, which UTF-8 has not, are written as escapes: Python makes them of file names that its locale cannot read.
+    """
     with replacing(path) as temporary:
-        temporary.write_bytes(text.encode())
+        temporary.write_bytes(text.encode(errors="backslashreplace"))
 
 
 def check_writable(path: Path) -> None:

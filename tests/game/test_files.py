@@ -224,6 +224,8 @@ def test_a_file_keeps_its_mode(tmp_path: Path) -> None:
 def test_text_is_the_same_everywhere(tmp_path: Path) -> None:
     write_text(tmp_path / "file.txt", "± 蛇\n")
     assert (tmp_path / "file.txt").read_bytes() == "± 蛇\n".encode()
+    write_text(tmp_path / "file.txt", "± 蛇 \udce8\n")
+    assert (tmp_path / "file.txt").read_bytes() == "± 蛇 \\udce8\n".encode()
 
 
 def test_errors_name_the_file_that_the_user_named(tmp_path: Path) -> None:

@@ -199,6 +199,8 @@ def test_names_with_brackets_are_shown_as_they_are() -> None:
 
 
 STRANGE = ["=HYPERLINK(1)", "\x1b]0;owned\x07", r"$\frac$ {killer} %s"]
+UNREAD = "\udce8.zip"
+"""A file's name that the locale cannot read."""
 
 
 def test_names_may_hold_anything(tmp_path: Path) -> None:
@@ -212,6 +214,15 @@ def test_names_may_hold_anything(tmp_path: Path) -> None:
     assert {row["player"] for row in rows} == {"'=HYPERLINK(1)", *STRANGE[1:]}
     assert not any(cell.startswith("=") for row in rows for cell in row.values())
     standings.plot(tmp_path / "plot.png")  # $ and % begin no formula
+
+
+def test_names_of_files_that_the_locale_cannot_read_lose_nothing(tmp_path: Path) -> None:
+    names = [UNREAD, "greedy", "random"]
+    standings = Standings(names, names, by_hand_played())
+    for write, name in ((standings.write_csv, "a.csv"), (standings.write_json, "a.json"), (standings.plot, "a.png")):
+        write(tmp_path / name)
+    assert r"\udce8.zip" in (tmp_path / "a.csv").read_text(encoding="utf-8")
+    assert UNREAD in json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))["payoff"]
 
 
 def test_standings_print_as_their_table() -> None:
