@@ -332,6 +332,12 @@ def test_a_folder_that_a_kill_left_claimed_is_taken_by_the_next_run(
     assert resume(run, total_timesteps=128, say=quiet)["measured"][-1]["steps"] == 128
 
 
+def test_a_folder_whose_name_the_locale_cannot_read_is_told_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"this locale cannot read the name of the folder .*\\udce8': set PYTHONUTF8=1"):
+        train(tmp_path / "\udce8", TINY, quiet)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_folders_of_runs_and_of_others_are_left_alone(tmp_path: Path) -> None:
     for number, name in enumerate(("config.json", "model.zip", "notes.txt"), 1):
         folder = tmp_path / ("snake" if number == 1 else f"snake-{number}")
