@@ -26,6 +26,7 @@ from adapters.games.checked_env import AnyParallelEnv, check_parallel, mask_leng
 from adapters.games.common_spaces import CommonSpaces, OwnSpaces, OwnView, have_different_spaces, own_spaces
 from adapters.games.fixed_seats import FixedSeats, SeatStep
 from adapters.games.game_batch import GameBatch, GameSeat, TimeStep
+from adapters.games.space_words import hidden_difference
 from adapters.games.workers import WorkerGames
 from snake_pz.players import Observations, View, map_arrays
 from snake_pz.rules import Rules
@@ -97,7 +98,9 @@ class SuperSuitGameBatch(GameBatch, View):
         if observation_space != self.observation_space or action_space != self.action_space:
             raise ValueError(
                 f"a player trained to see {observation_space} and to act in {action_space} cannot play games that show "
-                f"{self.observation_space} and take {self.action_space}: use one trained on an environment with these spaces"
+                f"{self.observation_space} and take {self.action_space}"
+                f"{hidden_difference(observation_space, self.observation_space)}"
+                f"{hidden_difference(action_space, self.action_space)}: use one trained on an environment with these spaces"
             )
         return self
 

@@ -13,13 +13,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from adapters.opponents.unpickling import Reader, UnreadableError, refusal
+from adapters.opponents.unpickling import Reader, UnreadableError, one_line, refusal
 
 if TYPE_CHECKING:
     import torch
 
 LARGEST_SETTINGS = 64 * 2**20
 """Bytes that a checkpoint's settings, its entry `data`, may have."""
+LOAD_IT_YOURSELF = "if Stable-Baselines3 loads it, as with custom_objects, pass the live model in place of the path"
+"""What to do about a file that cannot be read here."""
 LARGEST_WEIGHTS = 256 * 2**20
 """Bytes that one of its entries of weights may have."""
 
@@ -58,19 +60,21 @@ class CheckpointFile:
         Raises:
             ValueError: there is no such setting, it cannot be read, or it asks for what is neither known nor trusted.
         """
-        reader, found = Reader(self._trust), []
+        reader, found, asking = Reader(self._trust), [], []
         for name in names:
             if name not in self.data:
                 raise self._no_checkpoint(KeyError(name))
+            known = len(reader.unknown)
             try:
                 found.append(self._field(name, reader, without))
+                asking += [name] if len(reader.unknown) > known else []
             except UnreadableError as error:
                 raise ValueError(
                     f"{name} in {self.path} cannot be unpickled ({error}); the modules that the policy's classes come "
-                    "from must be importable here, in the versions it was saved with"
+                    f"from must be importable here, in the versions it was saved with; {LOAD_IT_YOURSELF}"
                 ) from error
         if reader.unknown:
-            raise ValueError(refusal(self.path, reader.unknown))
+            raise ValueError(refusal(self.path, reader.unknown, f"{', '.join(asking)} in "))
         return found
 
     def settings(self, *, optional: Collection[str], without: Collection[str]) -> dict[str, Any]:
@@ -87,7 +91,10 @@ class CheckpointFile:
             except ValueError:
                 read[name] = None
         needed = [name for name in needed if name not in optional]
-        return read | dict(zip(needed, self.fields(*needed), strict=True))
+        try:
+            return read | dict(zip(needed, self.fields(*needed), strict=True))
+        except ValueError as error:
+            raise ValueError(f"{error}; or give such a setting by custom_objects") from error
 
     def all_weights(self) -> list[bytes]:
         """The bytes of all entries of weights, each within its bound."""
@@ -117,9 +124,8 @@ class CheckpointFile:
         try:
             return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         except Exception as error:  # a pickle can raise anything
-            what = str(error).strip().splitlines()[0] if str(error).strip() else ""
             raise ValueError(
-                f"{name} in {self.path} cannot be read ({type(error).__name__}: {what:.200}): expected weights and nothing else"
+                f"{name} in {self.path} cannot be read ({one_line(error)}): expected weights and nothing else"
             ) from error
 
     def weights_bytes(self, name: str = "policy.pth") -> bytes:

@@ -8,18 +8,19 @@ Importing this module loads neither torch nor Stable-Baselines3; calling its fun
 from __future__ import annotations
 
 import copy
+import inspect
 import os
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gymnasium import spaces
 
-from adapters.opponents.checkpoint_file import CheckpointFile, at_most_parameters
-from adapters.opponents.unpickling import Trust, checked_trust
+from adapters.opponents.checkpoint_file import LOAD_IT_YOURSELF, CheckpointFile, at_most_parameters
+from adapters.opponents.unpickling import Trust, checked_trust, one_line
 
 if TYPE_CHECKING:
     import torch
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 _Key = tuple[Path, tuple[int, ...], "torch.device", bool | frozenset[str]]
 _loaded: weakref.WeakValueDictionary[_Key, BasePolicy] = weakref.WeakValueDictionary()
 # by path, what tells apart files that were at it one after the other, device, and what they were trusted to ask for
+
+NOT_TO_PLAY = ("device", "optimizer_class", "optimizer_kwargs")
+"""Arguments of a policy that it needs to learn alone, and the device of other times."""
 
 MASKED_LOGIT = -1e8
 """What MaskablePPO puts in the place of the logits of forbidden actions."""
@@ -60,7 +64,12 @@ def existing_checkpoint(path: str | os.PathLike[str], called: str = "") -> Path:
     return file
 
 
-def load_policy(path: str | os.PathLike[str], device: torch.device | str = "auto", trust: Trust = False) -> BasePolicy:
+def load_policy(
+    path: str | os.PathLike[str],
+    device: torch.device | str = "auto",
+    trust: Trust = False,
+    custom_objects: Mapping[str, Any] | None = None,
+) -> BasePolicy:
     """The policy of an SB3 checkpoint, frozen and in evaluation mode.
 
     Only what the policy needs is read (its class, spaces and arguments), so nothing else in the file can fail; no algorithm,
@@ -71,6 +80,7 @@ def load_policy(path: str | os.PathLike[str], device: torch.device | str = "auto
         path: where it is, with or without its .zip.
         device: where it shall predict.
         trust: names that the file may ask for beside known classes, such as `my_package.MyExtractor`; True: anything.
+        custom_objects: settings by name instead of those in the file, which are not read then, as for SB3's `load`.
 
     Raises:
         FileNotFoundError: neither the path nor the path with .zip is a file.
@@ -84,9 +94,11 @@ def load_policy(path: str | os.PathLike[str], device: torch.device | str = "auto
     version = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     trusted = checked_trust(trust)
     key = (file.absolute(), version, where, trusted)
+    if custom_objects:
+        return _read_policy(file.absolute(), where, trusted, custom_objects)
     policy = _loaded.get(key)
     if policy is None:
-        policy = _loaded[key] = _read_policy(file.absolute(), where, trusted)
+        policy = _loaded[key] = _read_policy(file.absolute(), where, trusted, {})
     return policy
 
 
@@ -107,28 +119,56 @@ def find_device(device: torch.device | str) -> torch.device:
     return found
 
 
-def _read_policy(path: Path, device: torch.device, trust: bool | frozenset[str]) -> BasePolicy:
+def _read_policy(
+    path: Path, device: torch.device, trust: bool | frozenset[str], custom_objects: Mapping[str, Any]
+) -> BasePolicy:
     import torch
 
     file = CheckpointFile(path, path, trust)
+    file.data.update(custom_objects)
     policy_class, observation_space, action_space, kwargs = file.fields(
-        "policy_class", "observation_space", "action_space", "policy_kwargs", without=("optimizer_class", "optimizer_kwargs")
+        "policy_class", "observation_space", "action_space", "policy_kwargs", without=NOT_TO_PLAY
     )
     if file.data.get("use_sde"):
         kwargs["use_sde"] = True
-    kwargs["optimizer_class"] = _no_optimizer
     size, weights = len(file.weights_bytes()), file.weights()
-    bounds = nullcontext() if trust else at_most_parameters(size)
+    bounds = nullcontext() if trust or custom_objects else at_most_parameters(size)
     try:
         with bounds, random_stream(torch.device("cpu"), 0):  # initial weights are drawn, only to be overwritten
-            policy: BasePolicy = policy_class(observation_space, action_space, lambda _: 0.0, **kwargs)
-        policy.load_state_dict(weights)
+            policy = _make_policy(policy_class, observation_space, action_space, kwargs)
+        policy.load_state_dict(_with_extractors(weights, policy))
     except Exception as error:  # the class may be anyone's
         raise ValueError(
-            f"the policy in {path} cannot be rebuilt ({type(error).__name__}: {error}); "
-            f"is {policy_class!r} the class, in the version, that it was saved with?"
+            f"the policy in {path} cannot be rebuilt ({one_line(error)}); "
+            f"is {policy_class!r} the class, in the version, that it was saved with? {LOAD_IT_YOURSELF}"
         ) from error
     return _freeze(policy, device)
+
+
+def _make_policy(policy_class: Any, observation_space: Any, action_space: Any, kwargs: dict[str, Any]) -> BasePolicy:
+    """Call the class with what it takes: most take a learning rate's schedule and an optimiser, ARS's policies neither."""
+    parameters = list(inspect.signature(policy_class).parameters.values())
+    names = {parameter.name for parameter in parameters}
+    open_ended = any(parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) for parameter in parameters)
+    third = parameters[2] if len(parameters) > 2 else None
+    takes_schedule = "lr_schedule" in names or open_ended or (third is not None and third.default is third.empty)
+    if "optimizer_class" in names or open_ended:
+        kwargs = {**kwargs, "optimizer_class": _no_optimizer}
+    architecture = kwargs.get("net_arch")
+    if isinstance(architecture, list) and len(architecture) == 1 and isinstance(architecture[0], dict):  # before SB3 1.8
+        kwargs = {**kwargs, "net_arch": architecture[0]}
+    schedule = [lambda _: 0.0] if takes_schedule else []
+    policy: BasePolicy = policy_class(observation_space, action_space, *schedule, **kwargs)
+    return policy
+
+
+def _with_extractors(weights: dict[str, Any], policy: BasePolicy) -> dict[str, Any]:
+    """With the features extractor under all the names that a policy has for it; before SB3 1.7 it had one."""
+    named = any(key.startswith("pi_features_extractor.") for key in weights)
+    if named or not getattr(policy, "share_features_extractor", False):
+        return weights
+    shared = {key: value for key, value in weights.items() if key.startswith("features_extractor.")}
+    return weights | {f"{side}_{key}": value for side in ("pi", "vf") for key, value in shared.items()}
 
 
 def _no_optimizer(*args: Any, **kwargs: Any) -> None:

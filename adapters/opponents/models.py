@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from adapters.opponents.checkpoint_file import CheckpointFile, at_most_parameters
 from adapters.opponents.checkpoints import existing_checkpoint
-from adapters.opponents.unpickling import Trust, checked_trust
+from adapters.opponents.unpickling import Trust, checked_trust, one_line
 
 if TYPE_CHECKING:
     import torch
@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 
 Algorithm = TypeVar("Algorithm", bound="BaseAlgorithm")
 
-MADE_ANEW = ("lr_schedule", "_last_obs", "_last_original_obs", "_last_episode_starts", "ep_info_buffer", "ep_success_buffer")
-"""Settings that `learn` makes anew where they are None."""
+MADE_ANEW = (
+    "lr_schedule", "exploration_schedule", "_last_obs", "_last_original_obs", "_last_episode_starts", "ep_info_buffer",
+    "ep_success_buffer",
+)  # fmt: skip
+"""Settings that `load` or `learn` makes anew where they are None."""
 
 NOT_FROM_FILES = "tensorboard_log"
 """The setting that a file does not decide: in which folder `learn` writes."""
@@ -74,4 +77,4 @@ def load_model(
     except ValueError:
         raise
     except Exception as error:  # what is in the file may be anything
-        raise ValueError(f"{found} cannot be loaded as a {algorithm.__name__} ({type(error).__name__}: {error})") from error
+        raise ValueError(f"{found} cannot be loaded as a {algorithm.__name__} ({one_line(error)})") from error

@@ -43,6 +43,7 @@ def frozen(
     vecnormalize: str | os.PathLike[str] | None = None,
     name: str | None = None,
     trust: Trust | None = None,
+    custom_objects: Mapping[str, Any] | None = None,
 ) -> Frozen:
     """An opponent with its own settings, for use wherever an opponent is named.
 
@@ -50,7 +51,7 @@ def frozen(
 
     Args:
         source: path of a checkpoint, a live model or policy, or a pool or its folder. For a pool the settings apply to all its
-            snapshots, and `vecnormalize` and `name` are not allowed.
+            snapshots, and `vecnormalize`, `name` and `custom_objects` are not allowed.
         deterministic: whether it plays the likeliest action instead of sampling; None: as set for the environment.
         device: device on which it predicts; None: as set for the environment.
         vecnormalize: file of the `VecNormalize` statistics it was trained with. Needed only if the file is not beside the
@@ -58,12 +59,15 @@ def frozen(
         name: its name in infos; None: the path, or the class of a live model.
         trust: classes that its files may name beside known ones, such as `["my_package.MyExtractor"]`, which are imported and
             called as the files say; True: anything, so that a file may run any code; None: as set for the environment.
+        custom_objects: settings of a checkpoint by name, such as "policy_class" or "policy_kwargs", instead of those in the
+            file, which are not read then, as for SB3's `load`.
 
     Raises:
         TypeError: `source` is none of these, or `trust` no names.
         ValueError: a setting that a pool cannot have.
     """
-    given = Frozen(source, Settings(deterministic, device, vecnormalize, name, None if trust is None else checked_trust(trust)))
+    trusted = None if trust is None else checked_trust(trust)
+    given = Frozen(source, Settings(deterministic, device, vecnormalize, name, trusted, custom_objects))
     parse(given)  # raises here rather than where the opponent is used
     return given
 
@@ -272,10 +276,11 @@ def _pool(source: OpponentPool | Path, settings: Settings, own_pool: OpponentPoo
             f"the only OpponentPool among the opponents may be the learner's own, {str(own_pool.folder)!r}, because members of "
             f"another could not be told from its own by name, got that of {str(source.folder)!r}: give its path instead"
         )
-    if settings.vecnormalize is not None or settings.name is not None:
+    if settings.vecnormalize is not None or settings.name is not None or settings.custom_objects:
         raise ValueError(
             "the members of a pool have their own names and statistics, got "
-            f"vecnormalize={settings.vecnormalize!r}, name={settings.name!r}: leave these out"
+            f"vecnormalize={settings.vecnormalize!r}, name={settings.name!r}, custom_objects={settings.custom_objects!r}: leave "
+            "these out"
         )
     return Pool(source, settings, prefix)
 

@@ -6,6 +6,7 @@ Equal values mean the same opponent; its label does not matter. Importing this m
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -26,6 +27,7 @@ class Settings:
         vecnormalize: file of its `VecNormalize` statistics; None looks for one beside the checkpoint.
         name: its name in infos.
         trust: classes that its files may name beside known ones; True: anything.
+        custom_objects: settings of a checkpoint instead of those in its file.
     """
 
     deterministic: bool | None = None
@@ -33,6 +35,7 @@ class Settings:
     vecnormalize: str | os.PathLike[str] | None = None
     name: str | None = None
     trust: bool | frozenset[str] | None = None
+    custom_objects: Mapping[str, Any] | None = field(default=None, hash=False)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -60,6 +60,7 @@ class PolicyOpponent(Player):
         vecnormalize: the file of the statistics, where they are not found by themselves.
         name: what the opponent is called; None: the path, or the class of what is live.
         trust: what these files may ask for beside known classes, as for `frozen`.
+        custom_objects: settings of the checkpoint by name, instead of those in the file, as for `frozen`.
 
     Attributes:
         observation_space: one of `shown`, or the policy's own if it fits none of them.
@@ -80,12 +81,13 @@ class PolicyOpponent(Player):
         vecnormalize: str | os.PathLike[str] | None = None,
         name: str | None = None,
         trust: Trust = False,
+        custom_objects: Mapping[str, Any] | None = None,
     ) -> None:
         from stable_baselines3.common.torch_layers import FlattenExtractor
 
         policy: Any
         if isinstance(source, (str, os.PathLike)):
-            self.name, policy = name or os.fspath(source), load_policy(source, device, trust)
+            self.name, policy = name or os.fspath(source), load_policy(source, device, trust, custom_objects)
         else:
             self.name, policy = name or type(source).__name__, copy_policy(source, device)
         statistics = _statistics(source, trust) if vecnormalize is None else load_statistics(vecnormalize, trust)

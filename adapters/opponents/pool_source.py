@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from adapters.games.space_words import hidden_difference
 from adapters.opponents.members import Member
 from adapters.opponents.policy import PolicyOpponent
 from adapters.opponents.pool import OpponentPool, PoolChangedError
@@ -181,9 +182,10 @@ class PoolSource(Source):
     def _made(self, member: Member) -> Opponent:
         opponent = self._make_bot(member.name) if member.file is None else self._policy(member)
         if isinstance(opponent, PolicyOpponent) and opponent.observation_space not in self._shown:
+            alike = "".join(hidden_difference(opponent.observation_space, space) for space in self._shown)
             raise ValueError(
                 f"{member.name!r} of the pool {str(self._pool.folder)!r} was trained to see {opponent.observation_space}, "
-                f"but these games show {' or '.join(map(str, self._shown))}: expected a pool of these games"
+                f"but these games show {' or '.join(map(str, self._shown))}{alike}: expected a pool of these games"
             )
         opponent.name = self._prefix + member.name
         return opponent

@@ -24,6 +24,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from adapters.games.space_words import hidden_difference
 from adapters.opponents.unpickling import LARGEST, Reader, Trust, UnreadableError, checked_trust, refusal
 from snake_pz.players import Observations
 
@@ -221,12 +222,14 @@ def _next_steps(
 
 
 def _takes(statistics: VecNormalize, shown: gymnasium.Space[Any]) -> bool:
-    """Whether these are statistics of this space. Those of images forget that they were of uint8."""
+    """Whether these are statistics of this space, by shape and bounds. Those of images forget that they were of uint8."""
     from stable_baselines3.common.preprocessing import is_image_space
 
-    if shown == statistics.observation_space:
-        return True
-    return is_image_space(shown) and shown.shape == statistics.observation_space.shape
+    of = statistics.observation_space
+    if isinstance(shown, spaces.Box) and isinstance(of, spaces.Box):
+        same_bounds = shown.shape == of.shape and np.allclose(shown.low, of.low) and np.allclose(shown.high, of.high)
+        return same_bounds or (is_image_space(shown) and shown.shape == of.shape)
+    return shown == of
 
 
 def _check_normalized(
@@ -239,9 +242,11 @@ def _check_normalized(
     from stable_baselines3.common.preprocessing import is_image_space
 
     if statistics is not None:
+        alike = "".join(hidden_difference(statistics.observation_space, space) for space in shown)
         raise ValueError(
             f"{whose} sees {trained_on} and its VecNormalize statistics are of {statistics.observation_space}, but these games "
-            f"show {' or '.join(map(str, shown))}: expected statistics of these games, from the run that trained the policy"
+            f"show {' or '.join(map(str, shown))}{alike}: expected statistics of these games, "
+            "from the run that trained the policy"
         )
     if (
         isinstance(trained_on, spaces.Box)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from adapters.games.common_spaces import OwnSpaces, own_spaces
 from adapters.games.game_batch import GameBatch
+from adapters.games.space_words import hidden_difference
 from adapters.opponents.checkpoints import existing_checkpoint
 from adapters.opponents.mixture_source import MixtureSource
 from adapters.opponents.parse import CHAMPION, by_seat, parse
@@ -102,6 +103,7 @@ class Resolver:
             "device": self._device if settings.device is None else settings.device,
             "vecnormalize": settings.vecnormalize,
             "name": settings.name or label,
+            "custom_objects": settings.custom_objects,
             "trust": self._trust if settings.trust is None else settings.trust,
         }
 
@@ -201,5 +203,7 @@ def _check_own_spaces(entry: Opponent | Source, agent: str, spaces: OwnSpaces) -
         if (one.observation_space, one.action_space) != spaces:
             raise ValueError(
                 f"opponent {one.name!r} sees {one.observation_space} and acts in {one.action_space}, but agent {agent!r} "
-                f"sees {spaces.observation} and acts in {spaces.action}: seat somebody there who was trained for it"
+                f"sees {spaces.observation} and acts in {spaces.action}"
+                f"{hidden_difference(one.observation_space, spaces.observation)}"
+                f"{hidden_difference(one.action_space, spaces.action)}: seat somebody there who was trained for it"
             )

@@ -173,7 +173,7 @@ class Reader:
         except Exception as error:  # a pickle can raise anything
             if len(self.unknown) > unknown:
                 return None
-            raise UnreadableError(f"{type(error).__name__}: {error}") from error
+            raise UnreadableError(one_line(error)) from error
         finally:
             self._made.clear()
 
@@ -257,6 +257,12 @@ def refusal(file: Any, names: Collection[str], whose: str = "") -> str:
             f"{' '.join(f'--trust {name}' for name in names)}"
         )
     return f"{whose}{file} asks for {listed}, which could run any code and is not on the list of known classes; {mend}"
+
+
+def one_line(error: Exception) -> str:
+    """The kind of an error and the first line of what it says, for a sentence."""
+    first = next(iter(str(error).strip().splitlines()), "")
+    return f"{type(error).__name__}: {first:.300}"
 
 
 def check_size(content: bytes) -> None:
