@@ -279,8 +279,8 @@ def _pool(source: OpponentPool | Path, settings: Settings, own_pool: OpponentPoo
     if settings.vecnormalize is not None or settings.name is not None or settings.custom_objects:
         raise ValueError(
             "the members of a pool have their own names and statistics, got "
-            f"vecnormalize={settings.vecnormalize!r}, name={settings.name!r}, custom_objects={settings.custom_objects!r}: leave "
-            "these out"
+            f"vecnormalize={settings.vecnormalize!r}, name={settings.name!r}, custom_objects={settings.custom_objects!r}: "
+            "leave these out"
         )
     return Pool(source, settings, prefix)
 
