@@ -159,6 +159,10 @@ def _check_free(out: Path) -> None:
 @contextmanager
 def _claimed(out: Path) -> Iterator[None]:
     """Lock the folder for this process. The lock ends with the process, in whatever way that ends."""
+    try:
+        str(out).encode()
+    except UnicodeEncodeError:  # with which TensorBoard would end the run, after the policy has been taught
+        raise ValueError(f"this locale cannot read the name of the folder {str(out)!r}: set PYTHONUTF8=1") from None
     out.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         try:
