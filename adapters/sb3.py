@@ -43,9 +43,9 @@ def make_sb3_env(
 
     Args:
         opponent: who plays the other seats. The path of a checkpoint that SB3 saved; a live model or policy, which is copied
-            and so does not learn on; the name of a bot ("random", and for the snake also "greedy", "survivor" and
-            "territorial") or "champion"; a function `f(observations) -> actions` on batches; an `Opponent` or a `Source` of
-            them; `frozen(...)`, a checkpoint or model with settings of its own; an `OpponentPool` or its folder;
+            and so does not learn on; the name of a bot ("random", and for the snake also "greedy", "survivor",
+            "territorial" and "searcher") or "champion"; a function `f(observations) -> actions` on batches; an `Opponent` or a
+            `Source` of them; `frozen(...)`, a checkpoint or model with settings of its own; an `OpponentPool` or its folder;
             `mixture({...})`, drawn anew for every game; a list of these in the order of the enemy seats, or a dict by agent
             name if `learners` are named. None if all agents learn.
         env: the game; None is the snake of this package, as is `snake_v0.parallel_env`. A function or class that makes a

@@ -6,7 +6,7 @@ Nothing here is specific to the snake: it serves any games that offer a `View`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import gymnasium
 import numpy as np
@@ -28,11 +28,20 @@ def map_arrays(function: Callable[[NDArray[Any]], NDArray[Any]], observations: O
     return function(observations)
 
 
+class States(NamedTuple):
+    """What a player that sees states is given in place of observations: whole games, and which of their seats it plays."""
+
+    state: Any  # of E games, for the snake a SnakeState; valid until the next step, read only
+    games: NDArray[np.intp]  # (B,) of each row, 0 to E - 1
+    seats: NDArray[np.intp]  # (B,) of each row, as the state numbers them
+
+
 @runtime_checkable
 class Player(Protocol):
     """A player of any number of seats at once.
 
-    A player with the attribute `uses_masks = True` is given action masks if the games have them; all others get None.
+    A player with the attribute `uses_masks = True` is given action masks if the games have them; all others get None. One with
+    the attribute `sees_states = True` is given `States` in place of observations; it plays only in games that show them.
     """
 
     name: str
@@ -43,7 +52,7 @@ class Player(Protocol):
         """One action per row.
 
         Args:
-            observations: (B, *obs). The player may keep or overwrite them.
+            observations: (B, *obs), which the player may keep or overwrite; or `States` of B rows, see above.
             slots: (B,) the seat and game of each row as one number, the same from step to step.
             action_masks: (B, A) int8, 1 = allowed, or None.
 
@@ -106,6 +115,15 @@ class Viewed(Protocol):
         ...
 
 
+@runtime_checkable
+class ShowsStates(Viewed, Protocol):
+    """Games that show their whole state."""
+
+    def states(self, games: NDArray[np.intp], seats: NDArray[np.intp]) -> States:
+        """The present state, seen from these seats (B,) of these games (B,)."""
+        ...
+
+
 class SeatedPlayer:
     """A player seated in games.
 
@@ -120,13 +138,21 @@ class SeatedPlayer:
         uses_masks: whether the player is given action masks if the games have them.
 
     Raises:
-        ValueError: the games have no view in the player's spaces.
+        ValueError: the games have no view in the player's spaces, or do not show the states that it needs.
     """
 
     def __init__(self, player: Player, games: Viewed) -> None:
         self.player = player
         self.uses_masks: bool = getattr(player, "uses_masks", False)
         self._seats = games.seats
+        self._states: ShowsStates | None = None
+        if getattr(player, "sees_states", False):
+            if not isinstance(games, ShowsStates):
+                raise ValueError(
+                    f"player {player.name!r} cannot play in these games: it sees whole states, which only the snake's native "
+                    "games show: leave out wrappers, workers and other backends, or seat another player"
+                )
+            self._states = games
         try:
             self._view = games.view(player.observation_space, player.action_space)
         except ValueError as error:
@@ -150,10 +176,14 @@ class SeatedPlayer:
             return array.reshape(-1, *array.shape[2:]).take(slots, axis=0)
 
         masks = self._view.action_masks() if self.uses_masks else None
-        observations = map_arrays(rows, self._view.observations())
+        games, seats = np.divmod(slots, self._seats)
+        if self._states is not None:
+            observations: Observations = self._states.states(games, seats)
+        else:
+            observations = map_arrays(rows, self._view.observations())
         chosen = self.player.act(observations, slots, None if masks is None else rows(masks))
         _check_actions(self.player, chosen, len(slots))
-        return self._view.decode(chosen, *np.divmod(slots, self._seats))
+        return self._view.decode(chosen, games, seats)
 
 
 def within(actions: Actions, space: gymnasium.Space[Any]) -> bool:

@@ -17,7 +17,7 @@ from adapters.training.recipe import Recipe, parse_opponent
 app = typer.Typer(no_args_is_help=True)
 bench_app = typer.Typer(help="Measure this machine.", no_args_is_help=True)
 app.add_typer(bench_app, name="bench")
-WHO = "a bot (random, greedy, survivor, territorial), champion (trained on the classic 11x11 board), a checkpoint"
+WHO = "a bot (random, greedy, survivor, territorial, searcher), champion (trained on the classic 11x11 board), a checkpoint"
 
 
 TRUST = typer.Option(
@@ -333,6 +333,17 @@ def engine(
         from adapters.command.bench import bench_engine
 
         terminal.show(bench_engine(seconds))
+
+
+@bench_app.command()
+def search(
+    seconds: Annotated[float, typer.Option(help="How long to measure each number.")] = 3.0,
+) -> None:
+    """Evaluations per second of the searcher, in duels and among four, by rules and size of the board."""
+    with command() as terminal:
+        from adapters.command.bench_search import bench_search
+
+        terminal.show(bench_search(seconds))
 
 
 @bench_app.command()

@@ -17,7 +17,7 @@ from snake_pz.core.engine import SnakeEngine
 from snake_pz.core.observations import OBSERVATIONS, observation_space
 from snake_pz.core.views import encoding_for
 from snake_pz.env import KEYWORDS, SnakeParallelEnv, snake_infos
-from snake_pz.players import View
+from snake_pz.players import States, View
 from snake_pz.replay import Recorder
 from snake_pz.rules import Rules
 
@@ -158,6 +158,10 @@ class NativeGameBatch(GameBatch):
             ValueError: there are none on this board.
         """
         return self._view(*encoding_for(self._rules, observation_space, action_space))
+
+    def states(self, games: NDArray[np.intp], seats: NDArray[np.intp]) -> States:
+        """The engine's state, and the snakes on these seats (B,) of these games (B,), see `ShowsStates`."""
+        return States(self._engine.state, games, self._seating[games, seats])
 
     def observations(self, observation: str) -> NDArray[np.uint8]:
         """(E, N, *obs) of the current turn in seat order, in this encoding."""

@@ -13,7 +13,10 @@ import numpy as np
 from adapters.ratings import Rating, is_rating
 
 NAME = re.compile(r"[A-Za-z0-9][\w.\-]*", re.ASCII)
-"""What a member may be called."""
+"""What a snapshot may be called."""
+
+BOT_NAME = re.compile(NAME.pattern + r"(:\w[\w.]*)?", re.ASCII)
+"""What a bot may be called: a budget may follow its name."""
 
 _FILE = re.compile(r"snapshot_\d+(_.+)?\.zip", re.ASCII)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -66,7 +69,7 @@ class Member:
             TypeError: it is none.
             ValueError: a name, hash or number that no member has.
         """
-        if not isinstance(entry, Mapping) or not isinstance(name := entry.get("name"), str) or not NAME.fullmatch(name):
+        if not isinstance(entry, Mapping) or not isinstance(name := entry.get("name"), str) or not BOT_NAME.fullmatch(name):
             raise TypeError(f"member {entry!r:.80}")
         if "statistics" in entry:  # as version 1 called it
             entry = {"statistics_sha256" if key == "statistics" else key: value for key, value in entry.items()}

@@ -20,7 +20,7 @@ from adapters.opponents.pool import OpponentPool
 from adapters.opponents.pool_files import is_pool
 from adapters.opponents.protocol import Opponent, Source
 from adapters.opponents.unpickling import Trust, checked_trust
-from snake_pz.bots import BOTS
+from snake_pz.bots import is_bot
 
 if TYPE_CHECKING:
     import torch
@@ -31,8 +31,10 @@ if TYPE_CHECKING:
 CHAMPION = Path(__file__).parent / "champions" / "classic_11x11.zip"
 """The checkpoint "champion". The card beside it says how it was trained, `parse` says where it can play."""
 
-WORDS = frozenset({*BOTS, "champion"})
-"""Strings that never name a file or folder, whatever is in the current directory; "./greedy" and "greedy.zip" do."""
+
+def is_reserved(word: str) -> bool:
+    """Whether a string never names a file or folder, whatever is in the current directory; "./greedy" and "greedy.zip" do."""
+    return word == "champion" or is_bot(word)
 
 
 def frozen(
@@ -118,7 +120,7 @@ def parse(word: Any, *, own_pool: OpponentPool | None = None) -> Parsed:
 
     Args:
         word: one of
-            - the path of an SB3 checkpoint: any PathLike, or a string that is none of `WORDS` and ends in .zip, has a path
+            - the path of an SB3 checkpoint: any PathLike, or a string that is not `is_reserved` and ends in .zip, has a path
               separator or names a file, with or without its .zip;
             - the path of a pool's folder, or an `OpponentPool`;
             - "champion", the checkpoint that comes with this package. It plays on boards whose longer side is 11, with any
@@ -146,7 +148,7 @@ def parse(word: Any, *, own_pool: OpponentPool | None = None) -> Parsed:
     if isinstance(word, Frozen):
         return _frozen(word, own_pool)
     if isinstance(word, str) and word != "champion":
-        return Bot(word) if word in BOTS else _path(word, Settings(), own_pool) or Bot(word)
+        return Bot(word) if is_bot(word) else _path(word, Settings(), own_pool) or Bot(word)
     if isinstance(word, (str, os.PathLike, OpponentPool)) or _is_live(word):
         return _frozen(Frozen(word, Settings()), own_pool)
     if isinstance(word, (Opponent, Source)) and not isinstance(word, type):
@@ -231,7 +233,7 @@ def _frozen(given: Frozen, own_pool: OpponentPool | None) -> Parsed:
         return _pool(source, settings, own_pool)
     if isinstance(source, str) and source == "champion":
         return Checkpoint(CHAMPION, replace(settings, name=settings.name or "champion"))
-    if isinstance(source, os.PathLike) or (isinstance(source, str) and source not in BOTS):
+    if isinstance(source, os.PathLike) or (isinstance(source, str) and not is_bot(source)):
         return _path(source, settings, own_pool) or _missing(source, settings)
     if not isinstance(source, str) and _is_live(source):
         return Live(source, settings)
@@ -267,7 +269,7 @@ def _missing(text: str | os.PathLike[str], settings: Settings) -> Checkpoint:
 def _label(text: str | os.PathLike[str]) -> str:
     """The path as given, with "./" before the name of a bot."""
     name = os.fspath(text)
-    return os.path.join(os.curdir, name) if name in WORDS else name
+    return os.path.join(os.curdir, name) if is_reserved(name) else name
 
 
 def _pool(source: OpponentPool | Path, settings: Settings, own_pool: OpponentPool | None, prefix: str = "") -> Pool:

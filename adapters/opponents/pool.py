@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from adapters.opponents.members import NAME, Sampler, make_sampler, thinned
+from adapters.opponents.members import BOT_NAME, NAME, Sampler, make_sampler, thinned
 from adapters.opponents.members import Member as Member
 from adapters.opponents.pool_files import MANIFEST, put, sha256, statistics_path, writers
 from adapters.opponents.unpickling import Trust, checked_trust
@@ -207,7 +207,7 @@ class OpponentPool:
             raise ValueError(
                 f"a bot is added by its name, such as 'greedy', got {name!r}: add(path, step=...) takes checkpoints"
             )
-        bot = Member(self._new_name(name), 0)
+        bot = Member(self._new_name(name, BOT_NAME), 0)
         with self._writing():
             self._commit([*self._members.values(), bot])
         return bot
@@ -325,8 +325,8 @@ class OpponentPool:
             raise ValueError(f"no member of the pool is called {name!r}: there are {', '.join(self._members) or 'none'}")
         return self._members[name]
 
-    def _new_name(self, name: str) -> str:
-        if not NAME.fullmatch(name):
+    def _new_name(self, name: str, allowed: re.Pattern[str] = NAME) -> str:
+        if not allowed.fullmatch(name):
             raise ValueError(f"a member's name is of letters, digits and _ . - and begins with one of the former, got {name!r}")
         if name.casefold() in {known.casefold() for known in self._members}:  # files of macOS and Windows know no capitals
             raise ValueError(f"the pool has a member {name!r} already: give another step or name")

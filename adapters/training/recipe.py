@@ -123,7 +123,7 @@ class Recipe:
         _check_shares("rewards", self.rewards, low=-math.inf)
         if not isinstance(self.opponent, str):
             _check_shares("opponent", self.opponent, low=0.0)
-        check_names("bot", {self.teacher: self.rules}, list(BOTS))
+        check_names("bot", {self.teacher.partition(":")[0]: self.rules}, list(BOTS))
         self.env_kwargs()
 
     def env_kwargs(self) -> dict[str, Any]:

@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from snake_pz.bots import BOTS
 from snake_pz.bots.kernels import KERNELS
 from snake_pz.bots.verdicts import bot_rules
 from snake_pz.core.actions import action_space
@@ -41,7 +40,7 @@ class Bot(Player):
     `random` makes a move that the mask forbids while another is allowed.
 
     Args:
-        name: one of `BOTS`.
+        name: one of `KERNELS`.
         rules: rules of the games to play.
 
     Attributes:
@@ -55,7 +54,7 @@ class Bot(Player):
     """
 
     def __init__(self, name: str, rules: Rules) -> None:
-        check_names("bot", {name: rules}, list(BOTS))
+        check_names("bot", {name: rules}, list(KERNELS))
         self.name = name
         self.uses_masks = name != "random"
         board = observation_space(rules, "board")
@@ -123,12 +122,3 @@ class Bot(Player):
     def _start(self, sequence: np.random.SeedSequence) -> None:
         self._seed = sequence.generate_state(1, np.uint64)[0]
         self._calls = 0
-
-
-def make_bot(name: str, rules: Rules) -> Bot:
-    """The bot with this name for games with these rules.
-
-    Raises:
-        ValueError: an unknown name.
-    """
-    return Bot(name, rules)

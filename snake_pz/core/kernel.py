@@ -32,12 +32,27 @@ _NOT_CACHED = (
     "snake_pz: compiled code cannot be kept, so every process takes up to a minute to compile; "
     "set NUMBA_CACHE_DIR to a folder that can be written"
 )
+_UNCOUNTED: dict[str, Any] = {"_nrt": False}  # numba's own name for it, in all versions that are supported
 _OUTDATED = 30 * 24 * 3600.0  # seconds after which the compiled code of another version is deleted
 
 
 def kernel(function: Function) -> Function:
     """Compile a function on its first call with each set of argument types, cached on disk. It runs without the GIL."""
-    compiled: Any = njit(nogil=True)(function)
+    return _compiled(function)
+
+
+def lean_kernel(function: Function) -> Function:
+    """A kernel that does not count references to arrays, for work on tuples of them; it must not allocate memory."""
+    return _compiled(function, **_UNCOUNTED)
+
+
+def inlined_kernel(function: Function) -> Function:
+    """A lean kernel that is compiled into each of its callers, so that passing a tuple of arrays to it costs nothing."""
+    return _compiled(function, forceinline=True, **_UNCOUNTED)
+
+
+def _compiled(function: Function, **options: Any) -> Function:
+    compiled: Any = njit(nogil=True, **options)(function)
     try:
         compiled._cache = _Cache(function)
     except RuntimeError:  # numba found no folder that can be written

@@ -12,7 +12,7 @@ from typing_extensions import override
 from snake_pz.core.actions import action_space, to_absolute
 from snake_pz.core.engine import SnakeEngine
 from snake_pz.core.observations import OBSERVATIONS, encoding_of, observation_space
-from snake_pz.players import View, Viewed
+from snake_pz.players import ShowsStates, States, View
 from snake_pz.rules import Rules
 
 
@@ -33,7 +33,7 @@ def encoding_for(rules: Rules, observations: gymnasium.Space[Any], actions: gymn
     return encoding
 
 
-class EngineGames(Viewed):
+class EngineGames(ShowsStates):
     """The games of an engine. Seats are snakes; actions are absolute directions."""
 
     def __init__(self, engine: SnakeEngine) -> None:
@@ -47,6 +47,10 @@ class EngineGames(Viewed):
     @override
     def view(self, observation_space: gymnasium.Space[Any], action_space: gymnasium.Space[Any]) -> EngineView:
         return EngineView(self.engine, *encoding_for(self.engine.rules, observation_space, action_space))
+
+    @override
+    def states(self, games: NDArray[np.intp], seats: NDArray[np.intp]) -> States:
+        return States(self.engine.state, games, seats)
 
 
 class EngineView(View):

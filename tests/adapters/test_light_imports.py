@@ -28,7 +28,7 @@ def loaded(code: str) -> set[str]:
         "from snake_pz import BOTS, RewardWeights, Rules",
         "import adapters",
         "from adapters.opponents import OpponentPool, frozen, mixture",
-        "from adapters.opponents.parse import parse; parse('greedy'); parse('some.zip')",
+        "from adapters.opponents.parse import parse; parse('greedy'); parse('searcher:2ms'); parse('some.zip')",
     ],
 )
 def test_imports_load_nothing_heavy(code: str) -> None:
@@ -41,5 +41,5 @@ def test_help_loads_neither_the_game_nor_numpy() -> None:
 
 
 def test_the_names_of_bots_are_those_that_there_are() -> None:
-    assert tuple(KERNELS) == BOTS
+    assert (*KERNELS, "searcher") == BOTS
     assert f"({', '.join(BOTS)})" in main.WHO

@@ -59,6 +59,8 @@ def test_a_word_for_a_bot_never_means_what_lies_in_the_current_directory(trained
     assert seats(frozen("champion.zip", name="mine"))[0].name == "mine"
     assert parse("survivor") == Bot("survivor")
     assert isinstance(parse("./survivor"), Pool)
+    Path("searcher:5").mkdir()
+    assert parse("searcher:5") == Bot("searcher:5")
     with pytest.raises(TypeError, match=r"frozen\(\) takes the path .*, got str: 'greedy'"):
         frozen("greedy")
 

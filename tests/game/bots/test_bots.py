@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from snake_pz.bots import BOTS, Bot, make_bot
+from snake_pz.bots.kernels import KERNELS
 from snake_pz.core.engine import SnakeEngine
 from snake_pz.core.state import Position
 from snake_pz.presets import PRESETS, preset
@@ -176,7 +177,7 @@ def test_any_move_but_back_when_all_are_deadly(name: str) -> None:
     assert choices(name, TWO.replace(reverse="is_a_move"), Position([trapped, FAR_AWAY])) == {UP, RIGHT, DOWN, LEFT}
 
 
-@pytest.mark.parametrize("name", BOTS)
+@pytest.mark.parametrize("name", KERNELS)
 def test_a_snake_that_has_left_the_board_may_be_asked(name: str) -> None:
     bot = seeded(name, TWO, 0)
     assert set(bot.act(np.zeros((100, 7, 11, 11), np.uint8)).tolist()) == {UP, RIGHT, DOWN, LEFT}
@@ -276,7 +277,7 @@ def test_where_all_moves_are_deadly_hopes_that_another_dies(name: str) -> None:
 # --------------------------------------------------------------------------------------------------- rows, seeds, names
 
 
-@pytest.mark.parametrize("name", BOTS)
+@pytest.mark.parametrize("name", KERNELS)
 def test_a_batch_equals_its_rows(name: str) -> None:
     engine, acting = midgame(Rules.classic(), 16, 12)
     view, slots = engine.observe("board")[acting], np.flatnonzero(acting)
@@ -298,7 +299,7 @@ def test_the_number_of_a_snake_does_not_matter(name: str) -> None:
             assert choices(name, rules, Position(shifted, food=[(3, 3), (9, 9)]), (other - snake) % 4) == here
 
 
-@pytest.mark.parametrize("name", BOTS)
+@pytest.mark.parametrize("name", KERNELS)
 def test_a_seed_fixes_what_a_bot_does(name: str) -> None:
     engine, acting = midgame(Rules.classic(food_minimum=0, food_initial=0), 32, 3)
     view = engine.observe("board")[acting]
@@ -325,7 +326,7 @@ def test_a_pickled_bot_has_no_kernel_in_it(name: str) -> None:
     assert b"numba" not in pickle.dumps(make_bot(name, TWO))
 
 
-@pytest.mark.parametrize("name", BOTS)
+@pytest.mark.parametrize("name", KERNELS)
 def test_spaces_and_results(name: str) -> None:
     bot = make_bot(name, TWO)
     assert bot.name == name

@@ -1,0 +1,1 @@
+"""A player that searches: alpha-beta on the state of the game."""
