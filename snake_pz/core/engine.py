@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from snake_pz.core.actions import action_count, write_masks
 from snake_pz.core.dynamics import rank_survivors, step_games
 from snake_pz.core.kernel import kernel
-from snake_pz.core.observations import OBSERVATIONS, observation_shape, write_observations
+from snake_pz.core.observations import OBSERVATIONS, WRITERS, observation_shape, write_observations
 from snake_pz.core.rewards import pay
 from snake_pz.core.rule_codes import RuleCodes, rule_codes
 from snake_pz.core.starts import reset_games
@@ -173,7 +173,7 @@ class SnakeEngine:
             out = np.zeros((*self.state.alive.shape, *shape), np.uint8)
         else:
             self._check_buffer("out", out, shape, np.uint8)
-        write_observations(self.state, self._codes, OBSERVATIONS.index(observation), self._rows(rows), out)
+        WRITERS[observation](self.state, self._codes, self._rows(rows), out)
         return out
 
     def action_masks(
