@@ -510,7 +510,7 @@ def test_a_recipe_checks_itself(change: dict[str, Any], text: str) -> None:
 
 def test_fewer_steps_bring_fewer_lessons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[Recipe] = []
-    monkeypatch.setattr(training, "train", lambda out, recipe, say: ran.append(recipe))
+    monkeypatch.setattr(training, "train", lambda out, recipe, say, **settings: ran.append(recipe))
     plain = Recipe()
     lessons = dataclasses.replace(TINY, teacher_steps=64)
     lessons.save(tmp_path / "tiny.json")
