@@ -26,7 +26,8 @@ from adapters.opponents.checkpoints import (
     load_policy,
     random_stream,
 )
-from adapters.opponents.preprocessing import Preprocessing, SlotMemory, copy_statistics, find_statistics, load_statistics
+from adapters.opponents.preprocessing import Preprocessing, SlotMemory
+from adapters.opponents.statistics import copy_statistics, find_statistics, load_statistics, warn_if_missing
 from adapters.opponents.unpickling import Trust
 from snake_pz.players import Actions, Masks, Observations, Player, Slots
 
@@ -90,8 +91,11 @@ class PolicyOpponent(Player):
             self.name, policy = name or os.fspath(source), load_policy(source, device, trust, custom_objects)
         else:
             self.name, policy = name or type(source).__name__, copy_policy(source, device)
-        statistics = _statistics(source, trust) if vecnormalize is None else load_statistics(vecnormalize, trust)
-        self._preprocessing = Preprocessing(policy.observation_space, shown, statistics, f"opponent {self.name!r}")
+        whose = f"opponent {self.name!r}"
+        found, statistics = _statistics(source, trust) if vecnormalize is None else (True, load_statistics(vecnormalize, trust))
+        self._preprocessing = Preprocessing(policy.observation_space, shown, statistics, whose)
+        if not found:
+            warn_if_missing(source, whose)
         self.observation_space: gymnasium.Space[Any] = self._preprocessing.observation_space
         self.action_space: gymnasium.Space[Any] = policy.action_space
         if self._preprocessing.transposes_stacks and policy.features_extractor_class is not FlattenExtractor:
@@ -158,11 +162,16 @@ class PolicyOpponent(Player):
         return np.asarray(actions)
 
 
-def _statistics(source: Any, trust: Trust) -> VecNormalize | None:
-    """The observation statistics that a checkpoint has beside it, or a live model around its environment."""
+def _statistics(source: Any, trust: Trust) -> tuple[bool, VecNormalize | None]:
+    """Whether a checkpoint has statistics beside it, or a live model around its environment; and those of observations."""
     if isinstance(source, (str, os.PathLike)):
         checkpoint = find_checkpoint(source)
-        path = checkpoint and find_statistics(checkpoint)
-        return load_statistics(path, trust) if path else None
-    environment = getattr(source, "get_vec_normalize_env", None)  # a policy has none
-    return copy_statistics(environment()) if environment is not None else None
+        path = checkpoint and find_statistics(checkpoint, trust)
+        if path:
+            return True, load_statistics(path, trust)
+    else:
+        environment = getattr(source, "get_vec_normalize_env", None)  # a policy has none
+        wrapper = None if environment is None else environment()
+        if wrapper is not None:
+            return True, copy_statistics(wrapper)
+    return False, None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from adapters.opponents.checkpoints import existing_checkpoint, load_policy
-from adapters.opponents.preprocessing import find_statistics, load_statistics
+from adapters.opponents.statistics import check_none_missing, find_statistics, load_statistics
 from adapters.opponents.unpickling import Trust
 from snake_pz.files import replacing
 
@@ -30,19 +30,24 @@ def writers(model: Any, trust: Trust) -> tuple[Writer, Writer | None, tuple[str,
     """What writes a model's checkpoint, what its statistics if it has some, and its spaces in words.
 
     Raises:
-        ValueError: it is the path of no checkpoint, or of one that asks for what is neither known nor trusted.
+        ValueError: it is the path of no checkpoint, or of one that asks for what is neither known nor trusted; or it was
+            trained under `VecNormalize`, and the statistics are missing.
         TypeError: it is neither a model nor a path.
         FileNotFoundError: there is no such checkpoint.
     """
     if isinstance(model, (str, os.PathLike)):
         source = existing_checkpoint(model)
-        policy, beside = load_policy(source, "cpu", trust), find_statistics(source)
-        if beside is not None:
+        policy, beside = load_policy(source, "cpu", trust), find_statistics(source, trust)
+        if beside is None:
+            check_none_missing(source, str(source))
+        else:
             load_statistics(beside, trust)
         spaces = str(policy.observation_space), str(policy.action_space)
         return partial(shutil.copyfile, source), None if beside is None else partial(shutil.copyfile, beside), spaces
     if hasattr(model, "get_vec_normalize_env") and hasattr(model, "save"):
         normalize = model.get_vec_normalize_env()
+        if normalize is None:
+            check_none_missing(model, f"the {type(model).__name__}")
         return model.save, normalize and normalize.save, (str(model.observation_space), str(model.action_space))
     raise TypeError(f"a pool takes SB3 models and the paths of checkpoints, got {type(model).__name__}: {model!r:.80}")
 

@@ -3,19 +3,13 @@
 SB3 saves a policy's spaces, not the wrappers between them and the environment. Which of `VecNormalize`, `VecFrameStack` and
 `VecTransposeImage` there were, and in which order, is found from the spaces and from the statistics that were saved.
 
-A file of statistics runs no code unless it is trusted, see `unpickling`.
-
 Importing this module loads neither torch nor Stable-Baselines3; calling its functions does.
 """
 
 from __future__ import annotations
 
-import copy
-import os
-import re
 import warnings
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import gymnasium
@@ -25,7 +19,6 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from adapters.games.space_words import hidden_difference
-from adapters.opponents.unpickling import LARGEST, Reader, Trust, UnreadableError, checked_trust, refusal
 from snake_pz.players import Observations
 
 if TYPE_CHECKING:
@@ -260,68 +253,3 @@ def _check_normalized(
             "save those of its run beside the checkpoint, vec_normalize.save('<checkpoint>_vecnormalize.pkl'), or name their "
             "file, frozen(..., vecnormalize=path)"
         )
-
-
-def find_statistics(checkpoint: Path) -> Path | None:
-    """The file with the `VecNormalize` statistics of a checkpoint's run, None if there is none.
-
-    Looked for as, in this order, with `snake_1000_steps.zip` in `ppo/Snake-v1_2` for an example:
-
-        snake_1000_steps_vecnormalize.pkl    what this project calls it
-        snake_vecnormalize_1000_steps.pkl    SB3's `CheckpointCallback(save_vecnormalize=True)`
-        Snake-v1/vecnormalize.pkl            rl-baselines3-zoo: in a folder named as the environment, which names the run's
-    """
-    folder, stem = checkpoint.parent, checkpoint.stem
-    names = [f"{stem}_vecnormalize.pkl"]
-    if steps := re.fullmatch(r"(.+)_(\d+_steps)", stem):
-        names.append(f"{steps[1]}_vecnormalize_{steps[2]}.pkl")
-    zoo = [path for path in folder.glob("*/vecnormalize.pkl") if folder.absolute().name.startswith(f"{path.parent.name}_")]
-    return next((path for path in [*(folder / name for name in names), *zoo] if path.is_file()), None)
-
-
-def load_statistics(path: str | os.PathLike[str], trust: Trust = False) -> VecNormalize | None:
-    """The statistics in a file that `VecNormalize.save` wrote, frozen; None if they leave observations alone.
-
-    Args:
-        path: where it is.
-        trust: names that the file may ask for beside known classes; True: anything.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: it holds something else, or asks for what is neither known nor trusted.
-    """
-    statistics = read_statistics(path, trust)
-    return _frozen(statistics)
-
-
-def read_statistics(path: str | os.PathLike[str], trust: Trust = False) -> VecNormalize:
-    """The same as they are, around no environments."""
-    from stable_baselines3.common.vec_env import VecNormalize
-
-    trusted = checked_trust(trust)
-    if (size := os.stat(path).st_size) > LARGEST and trusted is not True:
-        raise ValueError(
-            f"{path} has {size / 2**20:,.0f} MiB, expected at most {LARGEST // 2**20} of statistics: if you trust its author, "
-            "trust=True lifts the limit"
-        )
-    reader = Reader(trusted)
-    try:
-        statistics = reader.read(Path(path).read_bytes())
-    except UnreadableError as error:
-        raise ValueError(f"{path} cannot be unpickled ({error}): save it anew") from error
-    if reader.unknown:
-        raise ValueError(refusal(path, reader.unknown))
-    if not isinstance(statistics, VecNormalize):
-        raise ValueError(f"{path} must hold a VecNormalize, as its save() writes it, got a {type(statistics).__name__}")
-    return statistics
-
-
-def copy_statistics(statistics: VecNormalize | None) -> VecNormalize | None:
-    """The statistics that a live wrapper has by now, frozen; None if there is none or it leaves observations alone."""
-    return None if statistics is None else _frozen(copy.deepcopy(statistics))  # which leaves its environments out
-
-
-def _frozen(statistics: VecNormalize) -> VecNormalize | None:
-    statistics.training = False
-    statistics.old_obs = statistics.old_reward = np.array([])  # the last batch of its own environments
-    return statistics if statistics.norm_obs else None

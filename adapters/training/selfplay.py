@@ -13,7 +13,7 @@ from stable_baselines3.common.utils import set_random_seed
 
 from adapters.opponents.parse import parse_all
 from adapters.opponents.pool import Member, OpponentPool
-from adapters.opponents.preprocessing import read_statistics
+from adapters.opponents.statistics import read_statistics
 from adapters.placements import pair_scores, win_share
 from adapters.ratings import Ratings
 from adapters.vec_env.curry import CurryVecEnv

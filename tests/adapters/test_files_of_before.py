@@ -26,7 +26,7 @@ from adapters.evaluation.evaluate import play_games
 from adapters.evaluation.tournament import tournament
 from adapters.networks import SnakeNet
 from adapters.opponents import PolicyOpponent
-from adapters.opponents.preprocessing import find_statistics
+from adapters.opponents.statistics import find_statistics
 from adapters.training.run import resume
 from adapters.training.selfplay import SelfPlayCallback
 from snake_pz import Rules

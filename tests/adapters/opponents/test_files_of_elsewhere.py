@@ -22,7 +22,8 @@ from adapters import frozen, load_model
 from adapters.games.space_words import hidden_difference
 from adapters.opponents.checkpoints import load_policy
 from adapters.opponents.policy import PolicyOpponent
-from adapters.opponents.preprocessing import Preprocessing, load_statistics
+from adapters.opponents.preprocessing import Preprocessing
+from adapters.opponents.statistics import load_statistics
 from tests.support.checkpoint_files import pickled, rewrite
 from tests.support.toys import ON, PICTURE, VECTOR, WORLD, Toy, act, observe, resolve
 

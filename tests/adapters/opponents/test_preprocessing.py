@@ -10,9 +10,11 @@ from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.callbacks import CheckpointCallback
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnvWrapper, VecFrameStack, VecNormalize, VecTransposeImage
 
+from adapters import OpponentPool
 from adapters.opponents.parse import frozen
 from adapters.opponents.policy import PolicyOpponent
-from adapters.opponents.preprocessing import Preprocessing, SlotMemory, copy_statistics, find_statistics
+from adapters.opponents.preprocessing import Preprocessing, SlotMemory
+from adapters.opponents.statistics import copy_statistics, find_statistics
 from tests.support.toys import BOARD, ON, PICTURE, SLOTS, VECTOR, WORLD, Toy, act, observe, resolve, resolve_seats
 
 SMALL = spaces.Box(0, 255, (8, 9, 3), np.uint8)
@@ -331,3 +333,84 @@ def test_many_slots_cost_no_more_than_their_rows(normalized):
     opponent = PolicyOpponent(normalized[0], device="cpu")
     assert opponent._preprocessing._steps[0]._statistics.old_obs.size == 0
     assert act(opponent).shape == SLOTS.shape
+
+
+# ---------------------------------------------------------------- statistics that are lost
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "name"),
+    [
+        ("model.zip", "vec_normalize.pkl"),
+        ("model.zip", "vecnormalize.pkl"),
+        ("model.zip", "model_vec_normalize.pkl"),
+        ("best_model.zip", "best_vecnorm.pkl"),
+        ("best_model.zip", "best_vecnormalize.pkl"),
+    ],
+)
+@pytest.mark.parametrize("off_policy", [False, True], ids=["ppo", "dqn"])
+def test_statistics_are_found_under_the_names_that_others_use(checkpoint, name, off_policy, tmp_path):
+    model, venv = trained_off_policy() if off_policy else trained_on()
+    model.save(tmp_path / checkpoint)
+    venv.save(tmp_path / name)
+    observations = shifted(observe(VECTOR))
+    opponent = PolicyOpponent(tmp_path / checkpoint, deterministic=True, device="cpu")
+    np.testing.assert_array_equal(act(opponent, observations), expected_actions(model, venv, observations))
+
+
+def trained_off_policy():
+    venv = VecNormalize(DummyVecEnv([lambda: Shifted(VECTOR)] * 2))
+    model = DQN("MlpPolicy", venv, learning_starts=8, buffer_size=100, batch_size=8, device="cpu", seed=0)
+    return model.learn(40), venv
+
+
+class Shifted(Toy):
+    """Numbers that need normalising."""
+
+    def reset(self, **more):
+        observation, info = super().reset(**more)
+        return shifted(observation), info
+
+    def step(self, action):
+        observation, *rest = super().step(action)
+        return shifted(observation), *rest
+
+
+@pytest.mark.parametrize("name", ["ppo", "dqn"])
+def test_statistics_of_a_folder_are_not_those_of_a_policy_that_had_none(name, normalized, trained, tmp_path):
+    model, path = trained(name)
+    (tmp_path / "a.zip").write_bytes(path.read_bytes())
+    normalized[1].save(tmp_path / "vec_normalize.pkl")
+    assert find_statistics(tmp_path / "a.zip") is None
+    observations = observe(VECTOR)
+    opponent = PolicyOpponent(tmp_path / "a.zip", deterministic=True, device="cpu")
+    np.testing.assert_array_equal(act(opponent, observations), model.predict(observations, deterministic=True)[0])
+
+
+def test_lost_statistics_are_told_once(normalized, tmp_path, recwarn):
+    model, venv = normalized
+    model.save(tmp_path / "a.zip")
+    text = (
+        r"opponent '.*a\.zip' was trained under VecNormalize.*: save them as a_vecnormalize\.pkl beside it, or name their file"
+    )
+    with pytest.warns(UserWarning, match=text):
+        PolicyOpponent(tmp_path / "a.zip", device="cpu")
+    PolicyOpponent(tmp_path / "a.zip", device="cpu")
+    assert not recwarn.list
+    with pytest.raises(ValueError, match=r"a\.zip was trained under VecNormalize"):
+        OpponentPool(tmp_path / "pool").add(tmp_path / "a.zip", step=0)
+    assert not (tmp_path / "pool" / "manifest.json").exists()
+    venv.save(tmp_path / "vec_normalize.pkl")
+    member = OpponentPool(tmp_path / "pool").add(tmp_path / "a.zip", step=0)
+    assert member.statistics_sha256 is not None
+
+
+def test_a_live_model_without_its_environment_is_told(normalized, tmp_path):
+    normalized[0].save(tmp_path / "a.zip")
+    model = PPO.load(tmp_path / "a.zip", device="cpu")
+    with pytest.warns(UserWarning, match=r"'PPO' was trained under VecNormalize.*: load it with the VecNormalize around"):
+        PolicyOpponent(model, device="cpu")
+    with pytest.raises(ValueError, match="the PPO was trained under VecNormalize"):
+        OpponentPool(tmp_path / "pool").add(model, step=0)
+    normalized[1].save(tmp_path / "s.pkl")
+    PolicyOpponent(model, device="cpu", vecnormalize=tmp_path / "s.pkl")

@@ -27,7 +27,7 @@ from adapters import OpponentPool, frozen, load_model, make_sb3_env
 from adapters.command.main import app
 from adapters.opponents.checkpoints import load_policy
 from adapters.opponents.policy import PolicyOpponent
-from adapters.opponents.preprocessing import load_statistics
+from adapters.opponents.statistics import load_statistics
 from adapters.opponents.unpickling import MOST_STEPS, Reader, UnreadableError
 from adapters.training.run import resume
 from tests.support import hostile

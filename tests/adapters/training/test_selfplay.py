@@ -20,7 +20,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 from adapters import make_sb3_env
 from adapters.opponents.parse import frozen, mixture
 from adapters.opponents.pool import OpponentPool
-from adapters.opponents.preprocessing import find_statistics
+from adapters.opponents.statistics import find_statistics
 from adapters.training.selfplay import LEARNER, SelfPlayCallback
 from adapters.vec_env.buffers import ActiveRolloutBuffer
 from adapters.vec_env.shared_game import SharedGame
