@@ -7,11 +7,12 @@ from collections.abc import Callable
 import numpy as np
 from rich.table import Table
 
-from adapters.command.bench import measure
+from adapters.command.bench import SECONDS, measure
 from snake_pz import Rules, SnakeEngine, SnakeState, make_bot
 from snake_pz.bots.search.alphabeta import EVALUATIONS, ITERATION, Tree, begin, deepen
 from snake_pz.bots.search.area import Board
 from snake_pz.core.rule_codes import rule_codes
+from snake_pz.ranges import check_number
 
 BUDGET = 2_000
 """Evaluations for each position."""
@@ -29,6 +30,7 @@ def bench_search(seconds: float = 3.0) -> Table:
     Returns:
         A table: evaluations per second, the turns that are looked ahead with 2,000 of them, and the target.
     """
+    check_number("seconds", seconds, SECONDS)
     games = {
         "duel, classic": (Rules.classic(num_snakes=2), ">= 2,000,000"),
         "duel, battlesnake": (Rules.battlesnake(num_snakes=2), ">= 2,000,000"),

@@ -55,6 +55,7 @@ def test_bench_engine_prints_every_row() -> None:
         (["soak", "--steps", "0"], "steps must be >= 1, got 0"),
         (["soak", "--swap-every", "0"], "swap_every must be >= 1, got 0"),
         (["engine", "--seconds", "inf"], "seconds must be <= 86400, got inf"),
+        (["search", "--seconds", "0"], "seconds must be >= 0.01, got 0"),
         (["opponents", "--seconds", "nan"], "seconds must be <= 86400, got nan"),
         (["learners", "--seconds", "-1"], "seconds must be >= 0.01, got -1"),
     ],
