@@ -55,7 +55,7 @@ class Bot(Player):
 
     def __init__(self, name: str, rules: Rules) -> None:
         check_names("bot", {name: rules}, list(KERNELS))
-        self.name = name
+        self.name = self._kernel = name  # the former may be changed, as pools do
         self.uses_masks = name != "random"
         board = observation_space(rules, "board")
         self._shape = board.shape
@@ -110,7 +110,7 @@ class Bot(Player):
         slots = slots.astype(np.intp, copy=False)
         actions = np.empty(len(observations), np.int64)
         planes = np.ascontiguousarray(observations).reshape(len(observations), shape[0], shape[1] * shape[2])
-        choose = KERNELS[self.name]  # not kept: a pickled bot would bring along its kernel, to be compiled again
+        choose = KERNELS[self._kernel]  # not kept: a pickled bot would bring along its kernel, to be compiled again
         choose(planes, np.ascontiguousarray(masks, np.int8), self._rules, slots, self._seed, self._calls, actions)
         self._calls += 1
         return actions
