@@ -275,6 +275,34 @@ def activate(model: BaseAlgorithm, active: ActiveMask) -> None:
     setattr(model, name, made)
 
 
+LEAVES_OUT_PADDING = "leaves_out_padding"
+"""The attribute of a model that learned with a buffer of this module; it is in the model's file, and nothing else of it is."""
+
+
+def follow(model: BaseAlgorithm, active: ActiveMask, *, padded: bool) -> None:
+    """Let a model that is about to learn leave out padding if it was made to do so, and its file be one without this package.
+
+    Its settings then name no buffer, for which SB3 takes its own; a model that is loaded from the file gets the one of this
+    module when it learns on a VecEnv with padding again.
+
+    Args:
+        model: the model.
+        active: the mask of the VecEnv that it learns on.
+        padded: whether steps may be padding.
+    """
+    name = "rollout_buffer" if getattr(model, "rollout_buffer", None) is not None else "replay_buffer"
+    buffer = getattr(model, name, None)
+    if padded and getattr(model, LEAVES_OUT_PADDING, False) and twin_of(type(buffer)) is not None:
+        activate(model, active)
+    elif isinstance(buffer, ActiveBuffer):
+        buffer.bind(active)
+        if type(buffer).__module__.startswith("adapters."):  # and is no subclass of somebody's own
+            kwargs = getattr(model, f"{name}_kwargs", None) or {}
+            setattr(model, f"{name}_kwargs", {key: kwargs[key] for key in kwargs if key not in ("active", "rows")})
+            setattr(model, f"{name}_class", None)
+            setattr(model, LEAVES_OUT_PADDING, True)
+
+
 def twin_of(kind: type) -> type[Any] | None:
     """The class that does the same as a buffer class of SB3, without padding; None if there is none."""
     homes = {

@@ -16,7 +16,7 @@ from stable_baselines3.common.torch_layers import FlattenExtractor
 from stable_baselines3.common.vec_env import VecEnv, VecFrameStack, VecMonitor, VecTransposeImage, is_vecenv_wrapped
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvWrapper
 
-from adapters.vec_env.buffers import FRAMES_INSIDE, WITHOUT_MEMORY, ActiveBuffer, ActiveMask, ActiveReplay, twin_of
+from adapters.vec_env.buffers import FRAMES_INSIDE, WITHOUT_MEMORY, ActiveBuffer, ActiveMask, ActiveReplay, follow, twin_of
 from adapters.vec_env.sb3_internals import SETUP, being_transposed
 
 CHANNELS_FIRST = "VecTransposeImage(env, skip=True) around the VecEnv"
@@ -42,9 +42,8 @@ def check(venv: VecEnv, active: ActiveMask, *, padded: bool, channels_first: boo
     warned = False
     for caller in {id(caller): caller for caller in _callers(venv)}.values():
         if isinstance(caller, BaseAlgorithm):
+            follow(caller, active, padded=padded)
             buffer = getattr(caller, "rollout_buffer", None) or getattr(caller, "replay_buffer", None)
-            if isinstance(buffer, ActiveBuffer):
-                buffer.bind(active)
             if warn and not channels_first and (space := _untransposed(caller)):
                 warned = True
                 warnings.warn(

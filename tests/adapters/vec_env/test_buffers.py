@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import re
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -391,10 +394,14 @@ def test_a_saved_model_learns_on(case: str, tmp_path: Path) -> None:
     make_model(algorithm, venv, buffer, **kwargs).learn(60).save(tmp_path / "model")
     other = scripted(num_games=3, **env_kwargs)
     model = algorithm.load(tmp_path / "model", env=other)
-    kept = model.rollout_buffer_kwargs if "Rollout" in buffer else model.replay_buffer_kwargs
-    assert kept["active"].acted.shape == (0,)
+    name = "rollout_buffer" if "Rollout" in buffer else "replay_buffer"
+    assert getattr(model, f"{name}_kwargs") == {}
+    assert type(getattr(model, name)).__module__.startswith(("stable_baselines3", "sb3_contrib"))
     seen = watch(model)
-    model.learn(200)
+    with warnings.catch_warnings(category=UserWarning, action="error"):  # of a buffer that stores padding
+        warnings.filterwarnings("ignore", "You have specified a mini-batch size")
+        model.learn(200)
+    assert isinstance(getattr(model, name), ActiveBuffer)
     assert not is_padding(np.concatenate(seen)).any()
     for learners, num_games in ((2, 6), (1, 12)):  # and once more elsewhere, also where there is no padding
         another = scripted(learners=learners, num_games=num_games, **env_kwargs)
@@ -402,6 +409,30 @@ def test_a_saved_model_learns_on(case: str, tmp_path: Path) -> None:
         model.learn(200)
         assert not is_padding(np.concatenate(seen)).any()
         assert another.active.total > 0
+
+
+@pytest.mark.parametrize("case", ["PPO", "MaskablePPO", "DQN"])
+def test_a_saved_model_loads_where_this_package_is_not(case: str, tmp_path: Path) -> None:
+    algorithm, buffer, kwargs, env_kwargs = CASES[case]
+    make_model(algorithm, scripted(**env_kwargs), buffer, **kwargs).learn(60).save(tmp_path / "model")
+    home = "sb3_contrib" if case == "MaskablePPO" else "stable_baselines3"
+    code = (
+        "import sys; sys.modules['adapters'] = sys.modules['snake_pz'] = None\n"
+        f"from {home} import {case}; {case}.load({os.fspath(tmp_path / 'model')!r}, device='cpu')"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_buffer_of_ones_own_stays_in_the_file(tmp_path: Path) -> None:
+    venv = scripted()
+    kwargs = {"rollout_buffer_class": OwnBuffer, "rollout_buffer_kwargs": {"active": venv.active}}
+    model = PPO("MlpPolicy", venv, n_steps=5, device="cpu", **kwargs).learn(40)
+    model.save(tmp_path / "model")
+    assert PPO.load(tmp_path / "model", device="cpu").rollout_buffer_class is OwnBuffer
+
+
+class OwnBuffer(ActiveRolloutBuffer):
+    pass
 
 
 def test_a_saved_replay_buffer_is_filled_on(tmp_path: Path) -> None:
