@@ -200,7 +200,7 @@ def _set_up(state: SnakeState, rules: Rules, game: int, position: Position) -> N
         state.alive[game, snake] = alive
         if alive:
             np.add.at(state.occupancy[game], body, 1)
-        state.heading[game, snake] = _heading(rules, cells) if position.headings is None else position.headings[snake]
+        state.heading[game, snake] = heading_of(rules, cells) if position.headings is None else position.headings[snake]
         state.health[game, snake] = rules.max_health if position.health is None else position.health[snake]
     for what, cells in (("food", position.food), ("hazards", position.hazards)):
         most = max(Counter(cells).values(), default=0)
@@ -215,8 +215,8 @@ def _set_up(state: SnakeState, rules: Rules, game: int, position: Position) -> N
     state.over[game] = position.over
 
 
-def _heading(rules: Rules, cells: Sequence[Cell]) -> int:
-    """The direction from the second segment to the first, across a seam too."""
+def heading_of(rules: Rules, cells: Sequence[Cell]) -> int:
+    """The direction from the second cell to the first, across a seam too; NO_HEADING without two different cells."""
     if len(cells) < 2 or cells[0] == cells[1]:
         return NO_HEADING
     dx, dy = cells[0][0] - cells[1][0], cells[0][1] - cells[1][1]

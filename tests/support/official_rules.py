@@ -76,15 +76,15 @@ def replay(records: Iterable[Record]) -> Iterator[Outcome]:
     batches: dict[Rules, list[Record]] = defaultdict(list)
     for record in records:
         if "after" in record:
-            batches[(_geese_rules if "geese" in record else _battlesnake_rules)(record)].append(record)
+            batches[(geese_rules if "geese" in record else battlesnake_rules)(record)].append(record)
         else:
             yield Outcome(record, start_faults(record), {"start_position"})
     for rules, batch in batches.items():
         geese = "geese" in batch[0]
         position, actions, faults = (
-            (_geese_position, _geese_actions, _geese_faults)
+            (geese_position, _geese_actions, _geese_faults)
             if geese
-            else (_battlesnake_position, _battlesnake_actions, _battlesnake_faults)
+            else (battlesnake_position, _battlesnake_actions, _battlesnake_faults)
         )
         engine = SnakeEngine(rules, len(batch), seed=0)
         engine.state = SnakeState.from_positions(rules, [position(record) for record in batch])
@@ -98,7 +98,7 @@ def replay(records: Iterable[Record]) -> Iterator[Outcome]:
 # The origin of the records is the bottom left corner and y grows upwards; here it is the top left one.
 
 
-def _battlesnake_rules(record: Record) -> Rules:
+def battlesnake_rules(record: Record) -> Rules:
     settings = record["settings"]
     changes = {
         "width": record["width"],
@@ -115,7 +115,7 @@ def _battlesnake_rules(record: Record) -> Rules:
     return Rules.battlesnake(record["ruleset"], **changes)
 
 
-def _battlesnake_position(record: Record) -> Position:
+def battlesnake_position(record: Record) -> Position:
     alive = [snake["cause"] == "" for snake in record["snakes"]]
     solo = record["settings"].get("solo") or record["ruleset"] == "solo"
     return Position(
@@ -192,7 +192,7 @@ def _are_outer_lines(rules: Rules, cells: set[Cell], lines: int) -> bool:
 # ------------------------------------------------------------------------------------------------------- Hungry Geese
 
 
-def _geese_rules(record: Record) -> Rules:
+def geese_rules(record: Record) -> Rules:
     return Rules.hungry_geese(
         width=record["columns"],
         height=record["rows"],
@@ -205,7 +205,7 @@ def _geese_rules(record: Record) -> Rules:
     )
 
 
-def _geese_position(record: Record) -> Position:
+def geese_position(record: Record) -> Position:
     width = record["columns"]
     last = record["last_actions"] if record["step"] > 1 else [None] * len(record["geese"])  # none on the first step
     return Position(
