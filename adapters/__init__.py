@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from adapters.opponents.pool import OpponentPool
     from adapters.opponents.protocol import Opponent, Source
     from adapters.sb3 import make_sb3_env
+    from adapters.serving.moves import MoveMaker, best_move
     from adapters.testing.contract import curried_env_test
     from adapters.training.selfplay import SelfPlayCallback
     from adapters.vec_env.buffers import (
@@ -40,11 +41,13 @@ __all__ = [
     "ActiveReplayBuffer",
     "ActiveRolloutBuffer",
     "CurryVecEnv",
+    "MoveMaker",
     "Opponent",
     "OpponentPool",
     "SelfPlayCallback",
     "SharedGame",
     "Source",
+    "best_move",
     "curried_env_test",
     "frozen",
     "load_model",
@@ -71,6 +74,7 @@ __getattr__, __dir__, _ = lazy_loader.attach(
         "opponents.protocol": ["Opponent", "Source"],
         "opponents.parse": ["frozen", "mixture"],
         "sb3": ["make_sb3_env"],
+        "serving.moves": ["MoveMaker", "best_move"],
         "testing.contract": ["curried_env_test"],
         "training.selfplay": ["SelfPlayCallback"],
         "vec_env.buffers": ["ActiveDictReplayBuffer", "ActiveDictRolloutBuffer", "ActiveReplayBuffer", "ActiveRolloutBuffer"],

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, cast
 
 from adapters.opponents.parse import by_seat, parse
 from adapters.opponents.parsed import Mixture, Pool
-from adapters.opponents.resolver import Resolver
+from adapters.opponents.resolver import resolver_for_rules
 from adapters.opponents.unpickling import Trust
-from snake_pz import Rules, make_bot
-from snake_pz.core.actions import action_space
-from snake_pz.core.observations import OBSERVATIONS, observation_space
+from snake_pz import Rules
 from snake_pz.play.keyboard import Person
 
 if TYPE_CHECKING:
@@ -52,13 +50,6 @@ def seat_humans(
         people = [Person("you", rules, ("arrows", "WASD"))]
     else:
         people = [Person("player 1", rules, ("arrows",)), Person("player 2", rules, ("WASD",))]
-    resolver = Resolver(
-        observation_space=observation_space(rules, "board"),
-        action_space=action_space("absolute"),
-        make_bot=lambda name: make_bot(name, rules),
-        other_spaces=[observation_space(rules, name) for name in OBSERVATIONS if name != "board"],
-        device=device,
-        trust=trust,
-    )
+    resolver = resolver_for_rules(rules, device=device, trust=trust)
     seats = by_seat(parsed[0] if len(parsed) == 1 else parsed, None, rules.num_snakes - humans)
     return [*people, *cast("list[Player]", [resolver.make(one) for one in seats])]  # a command line names no sources

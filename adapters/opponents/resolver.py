@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import gymnasium
     import torch
 
+    from snake_pz.rules import Rules
+
 
 class Resolver:
     """Makes opponents. What is parsed alike is one object, so that it costs one forward pass wherever it sits.
@@ -169,6 +171,33 @@ def opponents_for(
     for agent, entry in zip(agents, made, strict=True):
         _check_own_spaces(entry, agent, own[agent])
     return made
+
+
+def resolver_for_rules(
+    rules: Rules, *, device: torch.device | str = "auto", deterministic: bool = False, trust: Trust = False
+) -> Resolver:
+    """A resolver for snakes in games with these rules that no `GameBatch` plays.
+
+    Args:
+        rules: rules of the games.
+        device: where policies predict.
+        deterministic: whether policies take their likeliest action, if they are not told otherwise.
+        trust: as for the `Resolver`.
+    """
+    from snake_pz.bots import make_bot
+    from snake_pz.core.actions import action_space
+    from snake_pz.core.observations import OBSERVATIONS, observation_space
+
+    shown, *others = (observation_space(rules, name) for name in OBSERVATIONS)
+    return Resolver(
+        observation_space=shown,
+        action_space=action_space("absolute"),
+        make_bot=lambda name: make_bot(name, rules),
+        other_spaces=others,
+        device=device,
+        deterministic=deterministic,
+        trust=trust,
+    )
 
 
 def _resolver(games: GameBatch, spaces: OwnSpaces, device: torch.device | str, deterministic: bool, trust: Trust) -> Resolver:

@@ -1,0 +1,1 @@
+"""Where agents play games that other programs run."""
