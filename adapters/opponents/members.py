@@ -1,4 +1,4 @@
-"""Members of an opponent pool: how often each of them plays, and which of them stay."""
+"""Members of an opponent pool, the samplers that draw them, and the choice of snapshots to keep."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import numpy as np
 from adapters.ratings import Rating, is_rating
 
 NAME = re.compile(r"[A-Za-z0-9][\w.\-]*", re.ASCII)
-"""What a snapshot may be called."""
+"""Names that a snapshot can have."""
 
 BOT_NAME = re.compile(NAME.pattern + r"(:\w[\w.]*)?", re.ASCII)
-"""What a bot may be called: a budget may follow its name."""
+"""Names that a bot can have: a budget may follow."""
 
 _FILE = re.compile(r"snapshot_\d+(_.+)?\.zip", re.ASCII)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -27,17 +27,17 @@ class Member:
     """A snapshot or a bot in a pool.
 
     Attributes:
-        name: what infos call it, behind the pool's path if that was given by its path.
-        step: of the training when it was added; 0 for bots.
-        file: the checkpoint's name in the folder; None for bots.
-        sha256: of that file, in hexadecimal digits.
-        statistics_sha256: the same of the `VecNormalize` statistics beside it; None if it has none.
-        observation_space: in words.
-        action_space: in words.
-        rating: as it was last set, None if it never was.
-        games: how many the learner played against it. This and `score` age: adding a snapshot halves them, for the learner that
-            they tell of is no more.
-        score: how often the learner was placed above it, ties count half.
+        name: its name in infos, after the pool's path if the pool is given by its path.
+        step: training steps when it was added; 0 for bots.
+        file: name of the checkpoint in the folder; None for bots.
+        sha256: hash of that file in hexadecimal digits.
+        statistics_sha256: hash of the `VecNormalize` statistics beside it; None if it has none.
+        observation_space: as text.
+        action_space: as text.
+        rating: its rating, None if it was never set.
+        games: number of games that the learner played against it. `games` and `score` are halved whenever a snapshot is added,
+            because they are about an earlier learner.
+        score: number of games in which the learner was placed above it; ties count 1/2.
     """
 
     name: str
@@ -57,17 +57,17 @@ class Member:
         return (self.score + 1) / (self.games + 2)
 
     def as_dict(self) -> dict[str, Any]:
-        """What of it is not None, for JSON."""
+        """All attributes that are not None, for JSON."""
         rating = None if self.rating is None else self.rating._asdict()
         return {key: value for key, value in {**asdict(self), "rating": rating}.items() if value is not None}
 
     @classmethod
     def from_dict(cls, entry: Any) -> Member:
-        """What `as_dict` gave, from a file that may hold anything.
+        """Read a result of `as_dict` from a file that may hold anything.
 
         Raises:
-            TypeError: it is none.
-            ValueError: a name, hash or number that no member has.
+            TypeError: the entry is no member, or an attribute has another type.
+            ValueError: a name, hash or number is out of range.
         """
         if not isinstance(entry, Mapping) or not isinstance(name := entry.get("name"), str) or not BOT_NAME.fullmatch(name):
             raise TypeError(f"member {entry!r:.80}")
@@ -96,7 +96,7 @@ class Member:
 
 
 def thinned(members: Sequence[Member], keep: int | None) -> list[Member]:
-    """Without the snapshots that are more than so many: that one first whose neighbours are closest in steps."""
+    """The members with at most `keep` snapshots; the one whose neighbours are closest in steps is removed first."""
     kept = list(members)
     snapshots = sorted((member for member in members if member.file is not None), key=lambda member: member.step)
     while keep is not None and len(snapshots) > keep:
@@ -106,35 +106,36 @@ def thinned(members: Sequence[Member], keep: int | None) -> list[Member]:
 
 
 Sampler = Callable[[Sequence[Member]], Any]
-"""From all members, bots first and then snapshots from the first to the latest, to a weight >= 0 for each."""
+"""A function from all members, bots first and then snapshots by step, to a weight >= 0 for each."""
 
 
 def uniform(members: Sequence[Member]) -> list[float]:
-    """All alike."""
+    """Equal weights."""
     return [1.0] * len(members)
 
 
 def recent(window: int) -> Sampler:
-    """The last `window` snapshots alike, and nobody else while there are so many."""
+    """Equal weights for the last `window` members, 0 for the others."""
     if window < 1:
         raise ValueError(f"the window of a sampler must be >= 1, got {window}")
     return lambda members: [float(number >= len(members) - window) for number in range(len(members))]
 
 
 def prioritized(members: Sequence[Member]) -> list[float]:
-    """Prioritized fictitious self-play: the more often, the more often the learner loses to them.
+    """Prioritized fictitious self-play: larger weights for members that the learner loses to.
 
-    A member's weight is f_hard(p) = (1 - p)^2, p being the probability that the learner beats it, here `Member.learner_score`;
-    from Vinyals et al., "Grandmaster level in StarCraft II using multi-agent reinforcement learning", Nature 575 (2019).
+    A member's weight is f_hard(p) = (1 - p)^2, where p is the probability that the learner beats it, here
+    `Member.learner_score`. From Vinyals et al., "Grandmaster level in StarCraft II using multi-agent reinforcement learning",
+    Nature 575 (2019).
     """
     return [(1 - member.learner_score) ** 2 for member in members]
 
 
 def make_sampler(sampler: str | tuple[str, int] | Sampler) -> Sampler:
-    """The sampler of a name, or the function itself.
+    """The named sampler, or a function as it is.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: neither a known name nor a function.
     """
     named: dict[Any, Sampler] = {"latest": recent(1), "uniform": uniform, "prioritized": prioritized}
     if callable(sampler):

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecNormalize
 
 EPSILON = 0.05
-"""How often an opponent trained by DQN or QRDQN moves at random when it samples."""
+"""Probability of a random action of opponents trained by DQN or QRDQN when they sample."""
 
 
 class PolicyOpponent(Player):
@@ -119,7 +119,7 @@ class PolicyOpponent(Player):
 
     @override
     def act(self, observations: Observations, slots: Slots, action_masks: Masks | None) -> Actions:
-        """One batched forward pass; see `Opponent.act`."""
+        """One batched forward pass, as `Opponent.act`."""
         import torch
 
         observations = self._preprocessing.apply(observations, slots)
@@ -145,14 +145,14 @@ class PolicyOpponent(Player):
         self._rng = np.random.default_rng(seed)
 
     def _predict(self, observations: Observations, slots: Slots, action_masks: Masks | None) -> Actions:
-        """What the policy's own `predict` says, drawn from our stream."""
+        """The policy's own `predict`, with this opponent's random stream."""
         policy: Any = self.policy
         more: dict[str, Any] = {"action_masks": action_masks} if self.uses_masks else {}
         if self._states is not None:
             more["state"] = tuple(self._states.read(slots).transpose(1, 2, 0, 3))  # (layers, B, width) each
         with random_stream(self._device, int(self._rng.integers(2**63))):
             if self._uses_sde:
-                policy.reset_noise(len(slots))  # else every row of every turn would share one noise
+                policy.reset_noise(len(slots))  # otherwise all rows of all turns would have the same noise
             actions, state = policy.predict(observations, deterministic=self._deterministic, **more)
         if self._states is not None:
             self._states.write(slots, np.stack(state).transpose(2, 0, 1, 3))
@@ -163,7 +163,7 @@ class PolicyOpponent(Player):
 
 
 def _statistics(source: Any, trust: Trust) -> tuple[bool, VecNormalize | None]:
-    """Whether a checkpoint has statistics beside it, or a live model around its environment; and those of observations."""
+    """Whether there are statistics beside a checkpoint, or around a live model; and those of observations."""
     if isinstance(source, (str, os.PathLike)):
         checkpoint = find_checkpoint(source)
         path = checkpoint and find_statistics(checkpoint, trust)

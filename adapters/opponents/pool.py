@@ -1,4 +1,4 @@
-"""OpponentPool: a folder of past selves and bots, and how often each of them plays."""
+"""OpponentPool: a folder of snapshots of a learner and bots, one of which is drawn for every game."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 VERSION = 2
 AGEING = 0.5
-"""What is left of every member's `games` and `score` when a snapshot is added."""
+"""Factor for every member's `games` and `score` when a snapshot is added."""
 
 _OURS = re.compile(r"snapshot_\d+(_.+)?\.(zip|pkl)|\.(snapshot_|manifest\.).*\d\.(zip|pkl|json)")
-# the latter are what version 0.1.0 wrote to before it renamed
+# the latter are temporary files of version 0.1.0
 
 
 def _refuse_constant(constant: str) -> None:
@@ -38,15 +38,15 @@ def _refuse_constant(constant: str) -> None:
 
 
 class PoolInUseError(RuntimeError):
-    """Another process writes to the pool, and only one may."""
+    """Another process writes to the pool. Only one may."""
 
 
 class PoolChangedError(ValueError):
-    """A file of the pool, or a member, is not what this object knows: somebody else has written to it, or edited it."""
+    """A file or a member of the pool was changed by another process or by hand."""
 
 
 class OpponentPool:
-    """Past selves of a learner and bots, in a folder; as an opponent, one of them drawn for every game.
+    """Snapshots of a learner and bots, in a folder. As an opponent, one of them is drawn for every game.
 
         pool = OpponentPool("runs/mine/pool")
         pool.add_bot("survivor")
@@ -54,41 +54,41 @@ class OpponentPool:
         env.set_opponent(pool)
 
     **The folder** has a file for every snapshot, `snapshot_<step>.zip`, with its `VecNormalize` statistics beside it, and
-    `manifest.json`. Files never change and the manifest is replaced in one go, so a crash at any moment leaves a pool that
-    opens, as it was before or after. Files called `snapshot_<number>...` are the pool's: those that the manifest does not name
-    are removed by the next `add`.
+    `manifest.json`. Files never change and the manifest is replaced atomically, so after a crash at any moment the pool opens,
+    in the state before or after. All files called `snapshot_<number>...` belong to the pool: `add` removes those that are not
+    in the manifest.
 
-    **One process writes**, any number reads and calls `reload` whenever it wants to see the news; a snapshot that has gone
-    meanwhile makes its games reload by themselves. Games that draw from the writer's own object see at once what is added to
-    it. A second writer is refused: while one writes the folder is locked, and who has not seen the latest manifest may not
-    write. (Some network file systems have no locks: two that write in the same moment are not noticed there.)
+    **One process writes**, any number of others read and call `reload` to see changes. Their games reload by themselves when a
+    snapshot they need is gone. Games that draw from the writer's object see additions at once. A second writer is refused: the
+    folder is locked while one writes, and only an object that has read the latest manifest may write. (Some network file
+    systems have no locks; there two writers at the same moment are not noticed.)
 
-    **Names.** Infos call the members of this object by their bare names, as `SelfPlayCallback` needs it; where a pool is given
-    by the path of its folder, they are called `<path as given>/<name>`. So of two pools in one game give one by its path.
+    **Names.** In infos, members of this object have their bare names, which `SelfPlayCallback` needs. If a pool is given by the
+    path of its folder, they are called `<path as given>/<name>`; give one of two pools in the same game by its path.
 
-    **Who plays**: whenever games restart, a share `latest_share` of them gets the latest snapshot, the rest one that `sampler`
-    draws from all members: "latest", "uniform", `("recent", 10)` (the last ten alike), "prioritized" (see `prioritized`), or a
-    function of the members, bots first and then snapshots by step, that returns their weights. How a large pool is drawn from
-    without seating everybody at once is told in `PoolSource`.
+    **Sampling.** Whenever games restart, a share `latest_share` of them gets the latest snapshot, the rest a member drawn by
+    `sampler`: "latest", "uniform", `("recent", 10)` (the last ten with equal weights), "prioritized" (see `prioritized`), or a
+    function from all members, bots first and then snapshots by step, to their weights. `PoolSource` says how a large pool is
+    played with few members at a time.
 
     Args:
-        folder: made when something is first added.
-        sampler: who plays how often.
-        latest_share: in how many of the games the latest snapshot plays, besides those that the sampler gives it.
-        per: "game" seats one member on all seats of a game that are the pool's; "seat" draws for each seat.
-        max_loaded: how many members' policies each environment keeps in memory.
-        max_active: how many members may sit in an environment's games at once: each costs a forward pass every turn. At least 3
-            with a latest_share between 0 and 1. With 1, two sit while the one before finishes its games.
-        trust: what the files may ask for beside known classes, as for `frozen`; it is not kept in the folder.
-        keep: how many snapshots stay on disk; None: all. The first and the latest stay, and of the others those that leave
-            history spread: that goes whose neighbours are closest in steps.
+        folder: the folder, made when something is first added.
+        sampler: how members are drawn.
+        latest_share: share of the games with the latest snapshot, in addition to those from the sampler.
+        per: "game": one member on all seats of the pool in a game; "seat": a member for each seat.
+        max_loaded: number of members that each environment keeps in memory.
+        max_active: number of members in an environment's games at once; each costs a forward pass per turn. At least 3 with a
+            `latest_share` between 0 and 1. With 1, two are active while the one before finishes its games.
+        trust: classes that the files may name beside known ones, as in `frozen`; not kept in the folder.
+        keep: number of snapshots that stay on disk; None: all. The first and the latest always stay; of the others the one
+            whose neighbours are closest in steps is removed first.
 
     Attributes:
-        learner: what the learner's trainer wants to find again, anything that JSON can hold; saved with the manifest.
+        learner: data of the learner's trainer, anything that JSON can hold. Saved with the manifest.
 
     Raises:
-        ValueError: an argument does not fit, or the manifest is none; and from whatever writes, if the folder has snapshots but
-            no manifest, for they would be removed.
+        ValueError: an argument does not fit, or the manifest is damaged; from all methods that write: the folder has snapshots
+            but no manifest, so they would be removed.
     """
 
     def __init__(
@@ -114,9 +114,11 @@ class OpponentPool:
         if max_active < least:
             raise ValueError(f"max_active must be >= {least} with latest_share={latest_share}, got {max_active}")
         if max_loaded < max_active:
-            raise ValueError(f"max_loaded must be >= max_active, for who sits is in memory, got {max_loaded} < {max_active}")
+            raise ValueError(
+                f"max_loaded must be >= max_active, because active members are loaded, got {max_loaded} < {max_active}"
+            )
         if keep is not None and keep < 2:
-            raise ValueError(f"keep must be >= 2, for the first and the latest snapshot stay, or None, got {keep}")
+            raise ValueError(f"keep must be None or >= 2, because the first and the latest snapshot stay, got {keep}")
         self.max_loaded, self.max_active, self.keep = max_loaded, max_active, keep
         self.trust = checked_trust(trust)
         self.learner: dict[str, Any] = {}
@@ -126,7 +128,7 @@ class OpponentPool:
         self.reload()
 
     def __repr__(self) -> str:
-        """The folder, and how many there are."""
+        """The folder and the number of members."""
         return f"OpponentPool({str(self.folder)!r}, members={len(self._members)})"
 
     @property
@@ -136,7 +138,7 @@ class OpponentPool:
 
     @property
     def names(self) -> Collection[str]:
-        """Of all members."""
+        """The names of all members."""
         return self._members.keys()
 
     @property
@@ -146,17 +148,17 @@ class OpponentPool:
         return members[-1] if members and members[-1].file else None
 
     def path(self, member: Member) -> Path:
-        """Where a snapshot's checkpoint is.
+        """The path of a snapshot's checkpoint.
 
         Raises:
-            ValueError: it is a bot.
+            ValueError: the member is a bot.
         """
         if member.file is None:
             raise ValueError(f"{member.name!r} is a bot, which has no file")
         return self.folder / member.file
 
     def statistics(self, member: Member) -> Path | None:
-        """Where its `VecNormalize` statistics are, None if it has none."""
+        """The path of a member's `VecNormalize` statistics; None if it has none."""
         return None if member.statistics_sha256 is None else statistics_path(self.path(member))
 
     def add(
@@ -167,18 +169,18 @@ class OpponentPool:
         name: str | None = None,
         rating: Rating | tuple[float, float] | None = None,
     ) -> Member:
-        """Add a snapshot, let the counts of all members age, thin them out if there are more than `keep`, and save.
+        """Add a snapshot, age the counts of all members, remove snapshots beyond `keep`, and save.
 
         Args:
-            model: what is saved as it is now, optimiser and `VecNormalize` statistics included; or the path of a checkpoint,
-                which is copied with the statistics beside it.
-            step: how long it has trained; the latest snapshot is that of the most.
-            name: what infos call it; None: `snapshot_<step>`.
-            rating: its own, as (mu, sigma).
+            model: a model, saved with optimiser and `VecNormalize` statistics; or the path of a checkpoint, copied with the
+                statistics beside it.
+            step: its training steps. The latest snapshot is the one with the most.
+            name: its name in infos; None: `snapshot_<step>`.
+            rating: its rating (mu, sigma).
 
         Raises:
-            ValueError: there is a member of this name, or it cannot be one; or the path is no checkpoint.
-            TypeError: it is neither a model nor a path.
+            ValueError: the name is taken or not allowed, or the path is no checkpoint.
+            TypeError: `model` is neither a model nor a path.
             FileNotFoundError: there is no such checkpoint.
             PoolInUseError: another process has written to the pool.
         """
@@ -197,15 +199,15 @@ class OpponentPool:
         return added
 
     def add_bot(self, name: str) -> Member:
-        """Add the bot of this name, or "champion", as `make_sb3_env` knows it, and save.
+        """Add a bot by name, or "champion", and save. Whether there is such a bot is checked only in the games.
 
         Raises:
-            ValueError: there is a member of this name, or it is a path. Whether there is such a bot turns out in the games.
+            ValueError: the name is taken, or is a path.
             PoolInUseError: another process has written to the pool.
         """
         if not isinstance(name, str) or name.endswith(".zip") or "/" in name or "\\" in name:
             raise ValueError(
-                f"a bot is added by its name, such as 'greedy', got {name!r}: add(path, step=...) takes checkpoints"
+                f"add_bot takes the name of a bot, such as 'greedy', got {name!r}: add(path, step=...) takes checkpoints"
             )
         bot = Member(self._new_name(name, BOT_NAME), 0)
         with self._writing():
@@ -213,17 +215,18 @@ class OpponentPool:
         return bot
 
     def remove(self, name: str) -> Member:
-        """Take a member out, save, and remove its files. In running games it plays on, and sits down in no other.
+        """Remove a member and its files, and save. In running games it plays to the end.
 
         Raises:
-            ValueError: there is no such member; or it is the latest snapshot, and `learner` says that a run goes on from it.
+            ValueError: there is no such member; or it is the latest snapshot and `learner` has the state of a run that
+                continues from it.
             PoolInUseError: another process has written to the pool.
         """
         member = self._named(name)
         if member == self.latest and self.learner:
             raise ValueError(
-                f"{name!r} is the latest snapshot of the pool {self.folder}, and the run whose state is in `learner` goes on "
-                "from it: let that add a later one first, or give the state up by learner = {}"
+                f"{name!r} is the latest snapshot of the pool {self.folder}, and the run whose state is in `learner` continues "
+                "from it: let the run add a later one first, or discard the state with learner = {}"
             )
         with self._writing():
             self._commit([one for one in self.members if one is not member])
@@ -234,9 +237,9 @@ class OpponentPool:
         """Count games of the learner against a member.
 
         Args:
-            name: the member's.
-            score: for each game 1 if the learner was placed above it, 0.5 for a tie, 0 if below; the sum of these.
-            games: how many.
+            name: name of the member.
+            score: sum over the games of 1 if the learner was placed above the member, 0.5 for a tie, 0 if below.
+            games: number of games.
         """
         member = self._named(name)
         if not 0 <= score <= games:
@@ -248,38 +251,37 @@ class OpponentPool:
         self._members[name] = replace(self._named(name), rating=Rating(*rating))
 
     def weights(self) -> NDArray[np.float64]:
-        """How likely the sampler draws each of `members`, adding up to 1; `latest_share` is not in it.
+        """The sampler's probabilities of all `members`, without `latest_share`.
 
         Raises:
-            ValueError: a sampler of the user's own returns anything but weights.
+            ValueError: a user's sampler does not return weights.
         """
         members = self.members
         weights = np.asarray(self._sampler(members), np.float64)
         if weights.shape != (len(members),) or not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
             raise ValueError(
-                f"a sampler must return a number >= 0 for each of {len(members)} members, and not only zeros, "
-                f"got {weights.tolist()}"
+                f"a sampler must return a number >= 0 for each of {len(members)} members, not all zeros, got {weights.tolist()}"
             )
         shares: NDArray[np.float64] = weights / weights.sum()
         return shares
 
     def verified(self, member: Member) -> Path:
-        """The path of a snapshot's checkpoint whose content, and that of the statistics beside it, is what was added.
+        """The path of a snapshot's checkpoint, after a check that it and its statistics are the files that were added.
 
         Raises:
-            FileNotFoundError: a file is gone.
-            PoolChangedError: a file is another.
+            FileNotFoundError: a file is missing.
+            PoolChangedError: a file was changed.
         """
         checkpoint = self.path(member)
         for path, expected in ((checkpoint, member.sha256), (statistics_path(checkpoint), member.statistics_sha256)):
             if expected is not None and (found := sha256(path)) != expected:
                 raise PoolChangedError(
-                    f"{path} is not the file that was added to the pool: expected sha256 {expected}, got {found}; put that back"
+                    f"{path} is not the file that was added to the pool: expected sha256 {expected}, got {found}; restore it"
                 )
         return checkpoint
 
     def save(self) -> None:
-        """Write the manifest: records, ratings and `learner` with it. `add`, `add_bot` and `remove` do it too.
+        """Write the manifest with records, ratings and `learner`. `add`, `add_bot` and `remove` do it too.
 
         Raises:
             PoolInUseError: another process has written to the pool since it was opened or reloaded, or is writing now.
@@ -288,7 +290,7 @@ class OpponentPool:
             self._commit(list(self.members))
 
     def reload(self) -> bool:
-        """Read the manifest if another process has replaced it; records and ratings that were not saved are then lost.
+        """Read the manifest if another process has replaced it. Records and ratings that were not saved are then lost.
 
         Returns:
             Whether it was read.
@@ -327,21 +329,23 @@ class OpponentPool:
 
     def _new_name(self, name: str, allowed: re.Pattern[str] = NAME) -> str:
         if not allowed.fullmatch(name):
-            raise ValueError(f"a member's name is of letters, digits and _ . - and begins with one of the former, got {name!r}")
-        if name.casefold() in {known.casefold() for known in self._members}:  # files of macOS and Windows know no capitals
+            raise ValueError(
+                f"a member's name must begin with a letter or digit and have only letters, digits and _.-, got {name!r}"
+            )
+        if name.casefold() in {known.casefold() for known in self._members}:  # file names on macOS and Windows ignore case
             raise ValueError(f"the pool has a member {name!r} already: give another step or name")
         return name
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """In here nobody else writes to the folder, and what is there is what this object knows."""
+        """Lock the folder for writing, after a check that nobody else has written to it."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
             try:
                 stack.enter_context(locked(self.folder))
             except BlockingIOError as error:
                 raise PoolInUseError(
-                    f"another process is writing to the pool {self.folder}, and only one may: give each process its own folder"
+                    f"another process is writing to the pool {self.folder}, only one may: give each process its own folder"
                 ) from error
             self._check_alone()
             yield
@@ -349,17 +353,17 @@ class OpponentPool:
     def _check_alone(self) -> None:
         if self._stamp_on_disk() != self._stamp:
             raise PoolInUseError(
-                f"another process has written to the pool {self.folder}, and only one may: reload() it and do not write, or "
-                "give each process its own folder"
+                f"another process has written to the pool {self.folder}, only one may: reload() it and do not write, or give "
+                "each process its own folder"
             )
         if self._stamp is None:
             ours = {member.file for member in self.members}
             lost = [path for path in self.folder.glob("snapshot_*.zip") if _OURS.fullmatch(path.name) and path.name not in ours]
-            if len(lost) > 1:  # a crash while the first snapshot was added leaves one; more were in a manifest
-                raise ValueError(f"{self.folder} has snapshots but no {MANIFEST}: put that back, or give a new folder")
+            if len(lost) > 1:  # a crash in the first `add` leaves one; more must have been in a manifest
+                raise ValueError(f"{self.folder} has snapshots but no {MANIFEST}: restore it, or give a new folder")
 
     def _commit(self, members: list[Member]) -> None:
-        """Have these members from now on, here and on the disk, or neither."""
+        """Replace the members, in memory and on disk or in neither."""
         members = sorted(members, key=lambda member: (member.file is not None, member.step))
         content = {"version": VERSION, "members": [member.as_dict() for member in members], "learner": self.learner}
         before, self._members = self._members, {member.name: member for member in members}
@@ -369,14 +373,14 @@ class OpponentPool:
         except BaseException:
             if (stamp := self._stamp_on_disk()) == self._stamp:
                 self._members = before
-            else:  # interrupted when it was there already: nobody else writes now
+            else:  # interrupted after the replacement, which must be ours because the folder is locked
                 self._stamp = stamp
             raise
 
     def _sweep(self) -> None:
-        """Remove files that no member has: of those that are members no more, and of writers that crashed.
+        """Remove files of former members and of writers that crashed.
 
-        Temporary files are nobody else's: a writer has them only while it has the folder locked, and now that is us.
+        Temporary files cannot belong to another writer, because writers have them only while the folder is locked.
         """
         snapshots = [member for member in self._members.values() if member.file is not None]
         needed = {self.path(member) for member in snapshots}

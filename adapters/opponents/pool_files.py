@@ -1,4 +1,4 @@
-"""The files of an opponent pool's folder: where they are, how they are written, and their hashes."""
+"""The files in an opponent pool's folder: their paths, writing and hashes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def writers(model: Any, trust: Trust) -> tuple[Writer, Writer | None, tuple[str,
 
 
 def put(path: Path, write: Writer | None) -> str | None:
-    """Have a file written as a whole, and its hash; or nothing in its place, should a crash have left something there."""
+    """Write a file atomically and return its hash; with None, remove what a crash may have left at the path."""
     if write is None:
         path.unlink(missing_ok=True)
         return None
@@ -63,11 +63,11 @@ def put(path: Path, write: Writer | None) -> str | None:
 
 
 def statistics_path(checkpoint: Path) -> Path:
-    """Where a checkpoint's `VecNormalize` statistics are: under the name that `find_statistics` looks for first."""
+    """The path of a checkpoint's `VecNormalize` statistics: the first name that `find_statistics` looks for."""
     return checkpoint.with_name(f"{checkpoint.stem}_vecnormalize.pkl")
 
 
 def sha256(path: Path) -> str:
-    """Of a file, in hexadecimal digits."""
+    """The SHA-256 of a file in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""PoolSource: whom of a pool to seat in the games of one environment."""
+"""PoolSource: draws members of a pool for the games of one environment."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TURNOVER = 32
-"""How many games are dealt out at least before another member of a large pool takes a place."""
+"""Least number of games between two changes of a place of a large pool."""
 
 
 class PoolSource(Source):
-    """A `Source` that seats members of a pool; every environment that a pool plays in has its own.
+    """The source of a pool's members. Every environment in which a pool plays has its own.
 
-    While all members fit in the pool's `max_active`, each game draws from all of them. A larger pool is played through a few
-    *places*: each is taken by a member that the sampler drew, and each game draws one of the places, all alike, so that in the
-    long run a member plays as often as the sampler would have it. Every so many games (`TURNOVER`), and only while fewer than
-    `max_active` members sit or have a place, the place taken longest is drawn for anew; its old member finishes its games but
-    sits down in no other. So there are `max_active - 1` places for the sampler, one less if the latest snapshot has a share of
-    its own and with it a place of its own, which goes to a newer one as soon as there is room.
+    If all members fit in the pool's `max_active`, each game draws from all of them. A larger pool is played through a few
+    *places*: each place holds a member that the sampler drew, and each game draws one of the places with equal probability, so
+    that in the long run members play as often as the sampler's weights say. After at least `TURNOVER` games, and only while
+    fewer than `max_active` members play or have a place, the oldest place is drawn again; its former member finishes its games.
+    So there are `max_active - 1` places for the sampler, one less with a `latest_share`, which has its own place for the latest
+    snapshot. A newer snapshot takes that place as soon as there is room.
 
-    At most `max_loaded` members are kept in memory, those drawn last; who sits or has a place is always among them.
+    At most `max_loaded` members are kept in memory: all that play or have a place, and those drawn last.
 
     Args:
-        pool: whose members.
-        shown: the observation spaces that the games can show, the preferred first.
-        make_bot: makes the bot of a name, or "champion".
-        prefix: what the members' names begin with in infos.
-        deterministic: snapshots play their likeliest action instead of sampling.
-        device: where they predict.
+        pool: the pool.
+        shown: observation spaces of the games, the preferred first.
+        make_bot: makes a bot by name, or "champion".
+        prefix: prefix of members' names in infos.
+        deterministic: whether snapshots play their likeliest action instead of sampling.
+        device: device on which they predict.
         trust: what their files may ask for beside known classes, as for `frozen`.
 
     Raises:
-        ValueError: nobody is in the pool, or a member does not fit these games: of the snapshots that have the same spaces
-            the latest is loaded to see.
+        ValueError: the pool is empty, or a member does not fit these games. Of snapshots with equal spaces only the latest is
+            checked.
     """
 
     def __init__(
@@ -67,8 +67,8 @@ class PoolSource(Source):
         self._pool = pool
         self._shown, self._make_bot, self._prefix = list(shown), make_bot, prefix
         self._deterministic, self._device, self._trust = deterministic, device, trust
-        self._loaded: OrderedDict[str, Opponent] = OrderedDict()  # by name, the one drawn last at the end
-        self._hashes: dict[str, str | None] = {}  # of the files that these come from
+        self._loaded: OrderedDict[str, Opponent] = OrderedDict()  # by name, the last drawn at the end
+        self._hashes: dict[str, str | None] = {}  # of the files of loaded members
         self._limit = max(2, pool.max_active)
         self._own_places = 0 if pool.latest_share == 1 else self._limit - 1 - (pool.latest_share > 0)
         self.forget()
@@ -81,20 +81,19 @@ class PoolSource(Source):
 
     @override
     def forget(self) -> None:
-        self._places: list[str] = []  # names of those who took them, the one there longest first
-        self._latest: str | None = None  # who plays the latest's share
+        self._places: list[str] = []  # names of members, the oldest place first
+        self._latest: str | None = None  # name of the member with `latest_share`
         self._dealt = 0  # games since the last change
 
     @override
     def draw(
         self, games: int, seats: int, rng: np.random.Generator, seated: Sequence[Opponent]
     ) -> tuple[Sequence[Opponent], NDArray[np.intp]]:
-        """See `Source.draw`.
+        """Draw members for games that have just restarted, as `Source.draw`.
 
         Raises:
-            ValueError: nobody is in the pool, or the one drawn does not fit these games, or its file is another than the one
-                that was added.
-            FileNotFoundError: it is gone, and the manifest names it still.
+            ValueError: the pool is empty, or a drawn member does not fit these games or its file was changed.
+            FileNotFoundError: the file of a drawn member is missing, although it is in the manifest.
         """
         there = {id(opponent) for opponent in seated}
         sitting = {name for name, opponent in self._loaded.items() if id(opponent) in there}
@@ -114,7 +113,7 @@ class PoolSource(Source):
         return [self._loaded[name] for name in coming], which
 
     def _candidates(self, rng: np.random.Generator, sitting: Collection[str]) -> tuple[list[str], list[float]]:
-        """Whom the games that restart may get and how likely, while these sit in others."""
+        """The members that restarting games can get and their probabilities, while `sitting` play in other games."""
         members, share = self._members(), self._pool.latest_share
         names = [member.name for member in members]
         if len({*names, *sitting}) <= self._limit:
@@ -134,7 +133,7 @@ class PoolSource(Source):
         return ([*self._places, self._latest], [*shares, share]) if self._latest else (self._places, shares)
 
     def _seat_latest(self, names: list[str], sitting: Collection[str]) -> None:
-        """Give the latest's place to the latest; while there is no room, to the latest of those there."""
+        """Give the latest snapshot its place; while there is no room, the latest of those that play already."""
         latest, there = names[-1], {*self._places, *sitting}
         if len({latest, *there}) <= self._limit:
             self._latest = latest
@@ -143,14 +142,14 @@ class PoolSource(Source):
 
     def _drawn_for_a_place(self, names: list[str], rng: np.random.Generator, sitting: Collection[str]) -> str:
         weights = dict(zip(names, self._pool.weights().tolist(), strict=True))
-        if not self._has_room(self._places, sitting):  # as when a pool has just become too large for all to play
+        if not self._has_room(self._places, sitting):  # when the pool has just become too large for all to play
             there = sorted(self._in_use(self._places, sitting))
             weights = {name: weights.get(name, 0.0) for name in there}
         shares = np.array(list(weights.values())) if any(weights.values()) else np.ones(len(weights))
         return list(weights)[rng.choice(len(weights), p=shares / shares.sum())]
 
     def _has_room(self, places: Sequence[str], sitting: Collection[str]) -> bool:
-        """Whether one more member may sit down beside those with these places and those that sit."""
+        """Whether one more member can play, beside those with these places and those in games."""
         return len(self._in_use(places, sitting)) < self._limit
 
     def _in_use(self, places: Sequence[str], sitting: Collection[str]) -> set[str]:
@@ -165,17 +164,17 @@ class PoolSource(Source):
         return members
 
     def _load_one_of_each_kind(self) -> None:
-        """Find out whether the members can play here, without loading them all."""
+        """Check that the members can play here, without loading all of them."""
         kinds = {(one.observation_space, one.action_space) if one.file else one.name: one.name for one in self._members()}
         for name in kinds.values():
             self._load(name)
 
     def _load(self, name: str) -> None:
-        """Have this member in memory, as the one drawn last."""
+        """Load a member if necessary, and mark it as the last drawn."""
         member = next((member for member in self._pool.members if member.name == name), None)
         if member is None:
-            raise PoolChangedError(f"no member of the pool {str(self._pool.folder)!r} is called {name!r} any more")
-        if name not in self._loaded or self._hashes[name] != member.sha256:  # the latter if another has taken its name
+            raise PoolChangedError(f"the pool {str(self._pool.folder)!r} no longer has a member {name!r}")
+        if name not in self._loaded or self._hashes[name] != member.sha256:  # the latter if the name was reused
             self._loaded[name], self._hashes[name] = self._made(member), member.sha256
         self._loaded.move_to_end(name)
 
@@ -202,13 +201,13 @@ class PoolSource(Source):
         )
 
     def _evict(self, needed: Collection[str]) -> None:
-        """Let go of those drawn least recently, but these, who are in the games, and those with a place."""
+        """Unload the members drawn least recently, except those needed by games and those with a place."""
         kept = self._in_use(self._places, needed)
         for name in [name for name in self._loaded if name not in kept][: max(0, len(self._loaded) - self._pool.max_loaded)]:
             del self._loaded[name], self._hashes[name]
 
     def _retrying(self, act: Callable[[], T]) -> T:
-        """Do it, and again if another process, which writes to the pool, has taken a member or its file away meanwhile."""
+        """Call `act`, and again if another process has meanwhile removed a member or its file from the pool."""
         while True:
             try:
                 return act()

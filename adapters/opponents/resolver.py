@@ -1,4 +1,4 @@
-"""Resolver: makes the opponents that were parsed, for players with one pair of spaces in one kind of games."""
+"""Resolver: makes opponents from parsed words, for seats with the same spaces."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 
 class Resolver:
-    """Makes opponents. What is parsed alike is one object, so that it costs one forward pass wherever it sits.
+    """Makes opponents. Equal parsed words give the same object, which costs one forward pass for all its seats.
 
     Args:
-        observation_space: what functions see, and what policies are shown first.
-        action_space: how functions act.
-        make_bot: makes the bot of a name, and raises a ValueError that lists the names if there is none.
-        other_spaces: what else the games can show to a policy that was trained on it.
-        device: where policies run.
+        observation_space: observation space of functions, and the preferred one of policies.
+        action_space: action space of functions.
+        make_bot: makes a bot by name; raises a ValueError that lists the names if there is none.
+        other_spaces: further observation spaces of the games, for policies that were trained in them.
+        device: device on which policies predict.
         deterministic: whether policies play their likeliest action instead of sampling.
         trust: what files may ask for beside known classes, as for `frozen`.
     """
@@ -56,12 +56,12 @@ class Resolver:
         self._made: dict[Any, Opponent | Source] = {}  # by what was parsed
 
     def make(self, word: Any) -> Opponent | Source:
-        """The opponent, or source of them, that a word means; `parse` says which words there are.
+        """The opponent or source for a word that `parse` takes.
 
         Raises:
             FileNotFoundError: there is no such checkpoint.
-            TypeError: it is no word for an opponent.
-            ValueError: the checkpoint cannot be used, there is no such bot, or the pool is empty.
+            TypeError: the word is none for an opponent.
+            ValueError: a checkpoint that cannot be used, an unknown bot, or an empty pool.
         """
         parsed = parse(word)
         if parsed not in self._made:
@@ -116,7 +116,7 @@ class Resolver:
             raise ValueError(f"{error} (beside them there is 'champion'; a checkpoint's path would end in .zip)") from error
 
     def _pool_bot(self, name: str, settings: Settings) -> Opponent:
-        """A member of a pool that has no file; never shared, for its name there is its own."""
+        """A pool's member without a file. Not shared with other seats, because it has its own name in the pool."""
         if name != "champion":
             return self._bot(name)
         return PolicyOpponent(CHAMPION, shown=self._shown, **self._settings(settings, name))
@@ -132,24 +132,24 @@ def opponents_for(
     deterministic: bool = False,
     trust: Trust = False,
 ) -> list[Opponent | Source]:
-    """Who sits on the enemy seats of these games.
+    """The opponents for the enemy seats of games.
 
     Args:
         games: the games.
-        words: one for every seat, a list in seat order, or, where the learners are `named`, a dict by agent.
-        seats: for how many seats; None: the enemy seats.
-        named: whether agents never change seats, so that they can be told apart by name.
-        device: where policies predict.
-        deterministic: whether policies take their likeliest action, if they are not told otherwise.
+        words: one word for all seats, a list in seat order, or, if learners are `named`, a dict by agent.
+        seats: number of seats; None: the enemy seats.
+        named: whether learners are named, so that agents never change seats.
+        device: device on which policies predict.
+        deterministic: whether policies play their likeliest action, unless a word says otherwise.
         trust: what files may ask for beside known classes, as for `frozen`, if they are not told otherwise.
 
     Returns:
-        One entry per seat, the same object where the same is meant.
+        One entry per seat; the same object for equal words.
 
     Raises:
-        ValueError: words that are not for these seats, or somebody who cannot play here.
+        ValueError: words that do not fit the seats, or an opponent that cannot play here.
         FileNotFoundError: there is no such checkpoint.
-        TypeError: what is no word for an opponent.
+        TypeError: a word is none for an opponent.
     """
     agents = games.agents(0)[games.num_learners :]
     entries = by_seat(words, agents if named else None, len(agents) if seats is None else seats)
@@ -212,7 +212,7 @@ def _resolver(games: GameBatch, spaces: OwnSpaces, device: torch.device | str, d
         if name == "random":
             try:
                 games.view(bot.observation_space, bot.action_space)
-            except ValueError:  # it looks at nothing, so it plays whatever these games show
+            except ValueError:  # it needs no observation, so it can have any spaces
                 return RandomOpponent(spaces.observation, spaces.action, uses_masks=False)
         return bot
 
@@ -234,5 +234,5 @@ def _check_own_spaces(entry: Opponent | Source, agent: str, spaces: OwnSpaces) -
                 f"opponent {one.name!r} sees {one.observation_space} and acts in {one.action_space}, but agent {agent!r} "
                 f"sees {spaces.observation} and acts in {spaces.action}"
                 f"{hidden_difference(one.observation_space, spaces.observation)}"
-                f"{hidden_difference(one.action_space, spaces.action)}: seat somebody there who was trained for it"
+                f"{hidden_difference(one.action_space, spaces.action)}: give this seat one that was trained for it"
             )

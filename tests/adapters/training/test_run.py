@@ -364,7 +364,7 @@ def test_a_run_whose_pool_has_lost_its_manifest_is_left_as_it_is(tmp_path: Path)
     train(tmp_path, dataclasses.replace(TINY, total_timesteps=128), quiet)
     (tmp_path / "pool" / "manifest.json").rename(tmp_path / "manifest.json")
     before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
-    with pytest.raises(ValueError, match=r"has snapshots but no manifest\.json: put that back"):
+    with pytest.raises(ValueError, match=r"has snapshots but no manifest\.json: restore it"):
         resume(tmp_path, total_timesteps=256, say=quiet)
     assert {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
 
