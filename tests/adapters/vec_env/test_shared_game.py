@@ -332,7 +332,7 @@ def test_the_games_seed_fixes_games(make_game: Any) -> None:
 
     assert seeds(seed=1) == seeds(seed=1) != seeds(seed=2)
     assert seeds() != seeds()
-    with pytest.raises(ValueError, match="non-negative"):
+    with pytest.raises(ValueError, match="seed must be >= 0, got -1"):
         seeds(seed=-1)
 
 
