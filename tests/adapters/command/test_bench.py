@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from adapters.command.bench import bench_opponents
+from adapters.command.bench_search import bench_search
 from adapters.command.main import app
 from adapters.command.soak import soak
 from adapters.vec_env.curry import CurryVecEnv
@@ -64,3 +65,12 @@ def test_bad_numbers_are_one_sentence(arguments: list[str], text: str) -> None:
     done = CliRunner().invoke(app, ["bench", *arguments])
     assert (done.exit_code, done.stdout) == (2, "")
     assert text in done.stderr
+
+
+@pytest.mark.slow  # compiles the search for six pairs of board and number of snakes
+def test_bench_search_measures_every_row() -> None:
+    table = bench_search(0.01)
+    assert table.row_count == 8
+    speeds, depths = ([float(cell.replace(",", "")) for cell in table.columns[column].cells] for column in (1, 2))
+    assert min(speeds) > 10_000
+    assert 1 < min(depths) <= max(depths) < 60
