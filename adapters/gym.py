@@ -136,7 +136,7 @@ class CurryEnv(gymnasium.Env[Any, Any]):
         self.observation_space, self._present = _presentation(venv.observation_space, flatten)
         self.action_space = venv.action_space
         self._running = False
-        self._next: Observations | None = None  # the first observation of a game that began when the last one ended
+        self._next: Observations | None = None  # first observation of the game that began when the previous one ended
 
     @property
     @override
@@ -312,7 +312,7 @@ def _metadata(venv: CurryVecEnv) -> dict[str, Any]:
 
 
 def _presentation(space: gymnasium.Space[Any], flatten: bool) -> tuple[gymnasium.Space[Any], Callable[[Observations], Any]]:
-    """The space that the caller sees, and what brings observations, one or a batch, into it."""
+    """The space that the caller sees, and a function that converts observations, single or batched, to it."""
     if not flatten:
         return space, lambda observations: observations
     if not isinstance(space, spaces.Box) or space.dtype != np.uint8:

@@ -1,4 +1,4 @@
-"""Networks for small boards, made to be quick on one CPU thread.
+"""Networks for small boards, fast on one CPU thread.
 
     PPO("CnnPolicy", env, policy_kwargs=policy_kwargs())
 
@@ -81,16 +81,17 @@ class GridCNN(BaseFeaturesExtractor):
 
 
 class ReachabilityFeatures(nn.Module):
-    """Where left, straight and right lead, worked out from the snake's `egocentric` view: no weights, nothing learned.
+    """Reachability after left, straight and right, computed from the snake's `egocentric` view. It has no weights.
 
-    For each of the three moves and each of the next turns: how many cells could be reached by then, walking on when bodies
-    have left (their levels say when); how many of these no other snake reaches as early, one of our length or longer no later;
-    and whether there is food among them. And for each move whether a longer or a shorter snake may come to the same cell.
+    For each of the three moves and each of the next turns: the number of cells reachable by then, entering cells once bodies
+    have left them (their levels tell when); the number of these that no other snake reaches first, a tie going to the snake
+    only if it is longer; and whether there is food among them. For each move also whether a longer or a shorter snake may enter
+    the same cell.
 
-    A row of the view is one integer, so that a step of the walk in all directions is five shifts for a whole batch.
+    A row of the view is packed into one integer, so that one step in all directions takes five shifts for a whole batch.
 
     Args:
-        turns: how far to look; the view is cut to 2 * turns + 1 cells a side.
+        turns: number of turns to look ahead; the view is cut to 2 * turns + 1 cells a side.
 
     Raises:
         ValueError: above 11 turns: the floats that a row is packed with are exact for 24 cells.
@@ -129,7 +130,7 @@ class ReachabilityFeatures(nn.Module):
             torch.gt(plane, level, out=cells[number])
         with torch.autocast(view.device.type, enabled=False):  # half the precision would lose cells
             *free, food, long_heads, all_heads = (cells @ bits).to(self._dtype)  # (side, B) each
-        # What has been reached: by us after each of the three moves, before others; the same, others or not; by heads of
+        # Cells reached: by us after each of the three moves, before others; the same regardless of others; by heads of
         # snakes as long or longer; by shorter ones.
         reached = torch.zeros(side, 8, batch, dtype=self._dtype, device=view.device)
         longer, shorter = 6, 7
@@ -155,7 +156,7 @@ class ReachabilityFeatures(nn.Module):
 
 
 def _count_bits(numbers: torch.Tensor) -> torch.Tensor:
-    """How many bits of each non-negative integer are set."""
+    """Number of set bits of each non-negative integer."""
     numbers = numbers - (numbers >> 1).bitwise_and_(0x55555555)
     numbers = (numbers & 0x33333333).add_((numbers >> 2).bitwise_and_(0x33333333))
     numbers.add_(numbers >> 4).bitwise_and_(0x0F0F0F0F)

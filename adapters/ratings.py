@@ -1,4 +1,4 @@
-"""Ratings of players from who was placed above whom in games of any number of them."""
+"""Ratings of players from their placements in games of any number of players."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ DRIFT = 25 / 300
 
 
 class Rating(NamedTuple):
-    """What is believed of a player's strength: a normal distribution, at first one that says nothing.
+    """Estimate of a player's strength: a normal distribution, at first the prior.
 
-    Only differences mean something: a player who is rated 5.9 higher is placed above the other in 73 % of games, 11.8 higher in
+    Only differences have a meaning: a player rated 5.9 higher is placed above the other in 73 % of games, 11.8 higher in
     88 %, 17.7 higher in 95 % (the odds are exp(difference / (sqrt(2) * 25 / 6))).
     """
 
@@ -24,24 +24,24 @@ class Rating(NamedTuple):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Where the strength is with 95 % probability."""
+        """Interval that contains the strength with 95 % probability."""
         return self.mu - 1.96 * self.sigma, self.mu + 1.96 * self.sigma
 
 
 class Ratings:
-    """Ratings by player's name, brought up to date game by game.
+    """Ratings by player's name, updated game by game.
 
-    They are those of Weng and Lin ("A Bayesian Approximation Method for Online Ranking", JMLR 12, 2011), algorithm 1: Bradley
-    and Terry's model for all pairs of a game, as the library openskill has it. Of its models it is the one whose scale does not
-    depend on how many play a game, so that games of two and of eight go together. A tie is half a win for either.
+    The method is algorithm 1 of Weng and Lin ("A Bayesian Approximation Method for Online Ranking", JMLR 12, 2011): Bradley and
+    Terry's model for all pairs of a game, as implemented by the library openskill. Of its models it is the one whose scale does
+    not depend on the number of players, so that games of two and of eight can be mixed. A tie is half a win for each.
 
-    In simulated tournaments among four the intervals covered the truth in 95 % of cases or more. With few games for many
-    players they cover less, for the ratings are then still on their way apart.
+    In simulated tournaments of games of four the intervals covered the true strength in 95 % of cases or more. With few games
+    for many players they cover less, because the ratings have not yet moved apart.
 
     Args:
-        drift: how far strengths may move from game to game, on the scale of `Rating`. 0 for players that do not learn: their
-            intervals shrink as long as they play. With more than 0 old games are forgotten by and by, at most until nothing is
-            known: games whose outcome was certain say nothing, and no interval grows wider than that of `Rating()`.
+        drift: standard deviation by which strengths may move from game to game, on the scale of `Rating`. 0 for players that do
+            not learn: their intervals shrink with every game. Above 0, old games lose weight; no interval grows wider than
+            that of `Rating()`, the prior.
 
     Raises:
         ValueError: drift is negative.
@@ -54,22 +54,22 @@ class Ratings:
         self._ratings: dict[str, Rating] = {}
 
     def __getitem__(self, name: str) -> Rating:
-        """A player's rating; that of one who has not played says nothing."""
+        """A player's rating; the prior for a player that has not played."""
         return self._ratings.get(name, Rating())
 
     def __contains__(self, name: str) -> bool:
-        """Whether this player has a rating of its own."""
+        """Whether this player has been rated."""
         return name in self._ratings
 
     def rate(self, names: Sequence[str], ranks: Sequence[float]) -> None:
-        """Take one game into account.
+        """Update the ratings with one game.
 
-        A player who has several seats of a game plays from each as if it were somebody else with the same rating, and then
-        has the mean of what became of these. A game with a single player, on however many seats, says nothing.
+        A player on several seats counts as several players with the same rating; its new rating is the mean of theirs. A game
+        with a single player, on any number of seats, changes nothing.
 
         Args:
-            names: who sat there.
-            ranks: how each seat was placed: less is better, equal is a tie.
+            names: the player on each seat.
+            ranks: the placement of each seat, lower is better, equal is a tie.
 
         Raises:
             ValueError: not one rank per name.
@@ -91,10 +91,10 @@ class Ratings:
 
     @classmethod
     def from_dict(cls, ratings: Mapping[str, Any], drift: float = DRIFT) -> Ratings:
-        """What `as_dict` gave, to go on with.
+        """Continue with the ratings that `as_dict` returned.
 
         Raises:
-            ValueError: it is none.
+            ValueError: it is not such a dict.
         """
         if not isinstance(ratings, Mapping) or not all(map(is_rating, ratings.values())):
             raise ValueError(f"ratings must be [mu, sigma] by name, numbers of at most 1000, got {ratings!r:.200}")
@@ -104,7 +104,7 @@ class Ratings:
 
 
 def is_rating(pair: Any) -> bool:
-    """Whether it is a [mu, sigma] that `Ratings` can go on with: a thousand of either is far beyond what games lead to."""
+    """Whether this is a [mu, sigma] that `Ratings` can continue with; games lead to values far below the limit of 1,000."""
     return (
         isinstance(pair, (list, tuple))
         and len(pair) == 2

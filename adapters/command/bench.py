@@ -1,4 +1,4 @@
-"""The benchmarks behind `snake-pz bench`: rows of one table are measured in turn in one process, so that their ratios hold."""
+"""The benchmarks of `snake-pz bench`. Rows of a table are measured in turn in one process, so that ratios are reliable."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ ROUNDS = 5
 def bench_engine(seconds: float = 3.0) -> Table:
     """The engine with `board` written under each rule set, the PettingZoo API, pictures, 64 curried games on either backend.
 
-    All snakes move at random, those in the pictures as `greedy`. Restarting games that are over is part of what is timed.
+    All snakes move at random; in the pictures they play as `greedy`. The time includes restarting games that are over.
 
     Args:
-        seconds: about how long each row is measured in all.
+        seconds: approximate total time for each row.
 
     Returns:
         A table: game-steps per second and the target.
@@ -68,7 +68,7 @@ def bench_engine(seconds: float = 3.0) -> Table:
 
 
 def measure(runs: dict[str, Callable[[], int]], seconds: float) -> dict[str, float]:
-    """Steps of each run per second of this process's processor time, which other programs on the machine hardly change.
+    """Steps of each run per second of this process's processor time, which depends little on other programs.
 
     Args:
         runs: each plays for a moment and returns how many steps it made.
@@ -167,12 +167,12 @@ def bench_opponents(seconds: float = 3.0, games: Sequence[int] = (8, 16, 32, 64)
     checkpoint with one `predict` per enemy, and with one per enemy and game. The networks are untrained.
 
     Args:
-        seconds: about how long each number is measured.
-        games: the numbers of games.
+        seconds: approximate time for each number.
+        games: numbers of games side by side.
 
     Returns:
-        For each board a table of milliseconds per step of all games, and their ratios to random enemies; then what memory the
-        policies of the opponents take.
+        For each board a table of milliseconds per step of all games and of ratios to random enemies; then the memory of the
+        opponents' policies.
     """
     check_number("seconds", seconds, SECONDS)
     import torch
@@ -210,7 +210,7 @@ def bench_opponents(seconds: float = 3.0, games: Sequence[int] = (8, 16, 32, 64)
 
 
 def fresh_checkpoints(folder: Path, env_kwargs: dict[str, Any], number: int) -> list[str]:
-    """So many checkpoints of untrained networks, written into the folder: their paths."""
+    """Write checkpoints of untrained networks into the folder and return their paths."""
     from stable_baselines3 import PPO
 
     from adapters.networks import policy_kwargs
@@ -243,7 +243,7 @@ def _rollout(spec: Any, num_games: int, env_kwargs: dict[str, Any]) -> Callable[
 
 
 class _Predicts:
-    """A checkpoint played as people do without this package: by the model's own `predict`, for each enemy or even each row."""
+    """A checkpoint played without this package's batching: by the model's own `predict`, per enemy or per row."""
 
     def __init__(self, path: str, *, by_row: bool) -> None:
         from stable_baselines3 import PPO
@@ -265,7 +265,7 @@ class _Predicts:
 
 
 def _policy_megabytes(paths: list[str], num_games: int, env_kwargs: dict[str, Any]) -> float:
-    """Parameters and buffers of all policies that play in so many games, each tensor once."""
+    """Megabytes of parameters and buffers of all policies in these games, each tensor counted once."""
     env = make_sb3_env(mixture(dict.fromkeys(paths, 1), per="game"), env_kwargs=env_kwargs, num_games=num_games, seed=0)
     env.reset()
     env.step(np.zeros(num_games, np.int64))
@@ -286,14 +286,14 @@ def bench_learners(seconds: float = 10.0, num_games: int = 64) -> Table:
     """Samples to learn from per second: one shared policy in all four seats against one learner with three checkpoints.
 
     Both are PPO as `snake-pz train` sets it, with the same network, minibatches and epochs, and rollouts so long that an update
-    has about the same number of samples; one torch thread. ActiveMask that wait for the end of their game are not counted. The
-    networks are untrained and stay so, by a learning rate of 0, so that both play alike throughout.
+    has about the same number of samples; one torch thread. Rows of agents that are out and wait for the end
+    of their game are not counted. The networks are untrained and stay so, by a learning rate of 0, so that both play alike.
 
     All seats learning saves the forward passes of opponents, and an update costs the same per sample whoever collected it.
-    So the first column shows what is gained where samples are collected, and the second what is left of it in the whole loop.
+    The first column shows the gain in collecting samples, the second the gain in the whole loop.
 
     Args:
-        seconds: about how long each number is measured.
+        seconds: approximate time for each number.
         num_games: side by side.
 
     Returns:
@@ -352,7 +352,7 @@ class _Loop:
         self._callback = set_up_learning(self._model, 1)
 
     def _samples_per_step(self) -> float:
-        """How many rows act in a step on average, of random players, which untrained networks are."""
+        """Average number of rows that act in a step of random players, which untrained networks are."""
         env, rng = self._env, np.random.default_rng(0)
         env.reset()
         before = env.active.total
@@ -361,13 +361,13 @@ class _Loop:
         return (env.active.total - before) / 200
 
     def collect(self) -> int:
-        """A rollout; how many samples there are in it."""
+        """Play a rollout and return its number of samples."""
         before = self._env.active.total
         self._model.collect_rollouts(self._env, self._callback, self._model.rollout_buffer, self._model.n_steps)
         return self._env.active.total - before
 
     def learn(self) -> int:
-        """A rollout and an update; how many samples there were in it."""
+        """Play a rollout, update the policy, and return the number of samples."""
         samples = self.collect()
         self._model.train()
         return samples

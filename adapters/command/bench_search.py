@@ -1,4 +1,4 @@
-"""How fast the searcher evaluates: `snake-pz bench search`."""
+"""Evaluations per second of the searcher: `snake-pz bench search`."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ BUDGET = 2_000
 """Evaluations for each position."""
 
 _GAMES = 48
-_TURNS = 100  # a position is taken from each game after up to so many turns
+_TURNS = 100  # a position is taken from each game after at most this many turns
 
 
 def bench_search(seconds: float = 3.0) -> Table:
     """Searches of one snake from positions of games that `territorial` plays with itself.
 
     Args:
-        seconds: about how long each row is measured in all.
+        seconds: approximate total time for each row.
 
     Returns:
-        A table: evaluations per second, the turns that are looked ahead with 2,000 of them, and the target.
+        A table: evaluations per second, turns looked ahead with 2,000 evaluations, and the target.
     """
     check_number("seconds", seconds, SECONDS)
     games = {

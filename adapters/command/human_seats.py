@@ -1,4 +1,4 @@
-"""Who sits at the board when people play: they themselves, then the opponents they name."""
+"""The players of a game with people: people on the first seats, then their opponents."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def seat_humans(
     """A player for each snake: people on the first seats, opponents on the others.
 
     Args:
-        rules: what is played.
+        rules: rules of the game.
         humans: people at the keyboard, 1 (arrows or WASD) or 2 (one arrows, one WASD).
         opponents: a bot's name or a checkpoint each, by seat; one alone plays all seats. None: "greedy", if any are left.
         device: where policies predict.
@@ -30,7 +30,7 @@ def seat_humans(
 
     Raises:
         FileNotFoundError: there is no such checkpoint.
-        ValueError: too few snakes, opponents for whom there is no seat, not one per seat, one that there is not, or a pool.
+        ValueError: too few snakes, opponents without a seat, not one opponent per seat, an unknown opponent, or a pool.
     """
     if not 1 <= humans <= 2:
         raise ValueError(f"humans must be 1 or 2, got {humans}")

@@ -29,12 +29,12 @@ NUM_SNAKES = typer.Option("--num-snakes", "--snakes", help="Snakes on the board,
 
 
 def _trust(names: list[str] | None) -> bool | list[str]:
-    """As the functions take it."""
+    """The value of `--trust` as the functions take it."""
     return True if names and "all" in names else names or False
 
 
 def _default(setting: str, text: str) -> str:
-    """A help text with the default that a recipe has for the setting."""
+    """A help text that ends with the recipe's default."""
     field = next(field for field in dataclasses.fields(Recipe) if field.name == setting)
     default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
     if isinstance(default, dict):
@@ -129,7 +129,7 @@ def train(
 
         from adapters.training import run as training
 
-        torch.set_num_threads(1)  # networks this small are slower on more
+        torch.set_num_threads(1)  # such small networks are slower on more threads
         if opponent:
             changes["opponent"] = parse_opponent(opponent)
         if resume is not None:
@@ -258,7 +258,7 @@ def watch(
 
 
 def _check_writable(*targets: Path | None) -> None:
-    """Find out before long work that its results can be written."""
+    """Check before long work that its results can be written."""
     from snake_pz.files import check_writable
 
     for target in targets:
@@ -267,7 +267,7 @@ def _check_writable(*targets: Path | None) -> None:
 
 
 def _write_all(*writers: tuple[Path | None, Callable[[Path], None]]) -> Sequence[Path]:
-    """Write to the paths that are given; which files there are then, for a pipe or device is none."""
+    """Write to the given paths and return those that are files, not pipes or devices."""
     for path, write in writers:
         if path is not None:
             write(path)
@@ -374,7 +374,7 @@ def soak(
     steps: Annotated[int, typer.Option(help="Over all games together.")] = 300_000,
     swap_every: Annotated[int, typer.Option(help="Steps between two swaps of the enemies.")] = 10_000,
 ) -> None:
-    """Step for long while enemies are swapped; fails if memory grows by 3 % or a file stays open."""
+    """Step for a long time while enemies are swapped. Fails if memory grows by 3 % or a file stays open."""
     with command() as terminal:
         from adapters.command.soak import soak as step_for_long
 

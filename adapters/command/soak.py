@@ -1,4 +1,4 @@
-"""The endurance test behind `snake-pz bench soak`: does anything grow while enemies are swapped?"""
+"""The endurance test of `snake-pz bench soak`: memory and open files while enemies are swapped."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ STEPS = Range(1, 10**12)
 
 
 def soak(steps: int = 300_000, swap_every: int = 10_000, num_games: int = 64, say: Callable[[str], None] = print) -> bool:
-    """Step for long while the enemies are swapped again and again; whether memory and open files stay as they are.
+    """Step for a long time while the enemies are swapped repeatedly, and check that memory and open files stay constant.
 
     Args:
-        steps: over all games together.
+        steps: total over all games.
         swap_every: steps between two swaps, each to a newly written checkpoint.
-        num_games: side by side.
-        say: takes a line for the user every ten swaps.
+        num_games: number of games side by side.
+        say: called with a line for the user every ten swaps.
 
     Returns:
         Whether the resident memory grew by less than 3 % after the first third, and no file handle was left open.

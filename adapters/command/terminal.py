@@ -1,4 +1,4 @@
-"""What the command says: on standard output what it was asked for, on standard error what went wrong."""
+"""Output of the command: results on standard output, errors on standard error."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ WRONG, UNSAID = 2, 1
 
 @contextmanager
 def command() -> Iterator[Terminal]:
-    """In here a command does its work: what a user can mend is one sentence on standard error, and not a traceback.
+    """Context in which a command runs. Errors that a user can mend become one sentence on standard error, without a traceback.
 
     Yields:
-        Where to say what came of it.
+        The terminal to print results to.
 
     Raises:
         typer.Exit: with WRONG or UNSAID.
@@ -43,10 +43,10 @@ def command() -> Iterator[Terminal]:
 
 
 class Terminal:
-    """Standard output, which ends no work.
+    """Standard output. A failure to write never ends the work.
 
-    What its encoding has not is written as escapes. If it cannot be written at all this is said once, on standard error, and
-    what else is to be said is lost.
+    Characters outside its encoding are written as escapes. If nothing can be written, one sentence on standard error says so,
+    and further output is lost.
 
     Attributes:
         failed: whether something could not be written.
@@ -63,7 +63,7 @@ class Terminal:
 
     def show(self, table: Table) -> None:
         """Print a table."""
-        from rich.console import Console  # a tenth of a second, which `--help` can do without
+        from rich.console import Console  # takes a tenth of a second, which `--help` does not need
 
         draft = _Draft()
         Console(file=draft, highlight=False).print(table)
@@ -78,13 +78,13 @@ class Terminal:
             sys.stdout.flush()
         except OSError as error:
             self.failed = True
-            if not isinstance(error, BrokenPipeError):  # as by `| head`, which has seen enough
+            if not isinstance(error, BrokenPipeError):  # as by `| head`
                 complain(f"standard output cannot be written: {error.strerror or error}")
             _discard_output()
 
 
 class _Draft(io.StringIO):
-    """What is to be written to standard output: rich draws for what that is, and its errors are `Terminal.write`'s."""
+    """Text for standard output. Rich adapts to the real standard output; errors in writing are those of `Terminal.write`."""
 
     @property
     def encoding(self) -> str:  # type: ignore[override]  # typeshed has a variable
@@ -95,8 +95,8 @@ class _Draft(io.StringIO):
 
 
 def complain(sentence: str) -> None:
-    """Print on standard error what is wrong."""
-    from snake_pz.escaping import printable  # there may be names from files in it
+    """Print an error on standard error."""
+    from snake_pz.escaping import printable  # it may contain names from files
 
     line = "\n".join(map(printable, f"snake-pz: {sentence}".split("\n")))
     with suppress(OSError):
@@ -104,7 +104,7 @@ def complain(sentence: str) -> None:
 
 
 def _sentence(error: Exception) -> str | None:
-    """What to tell the user; None where there is nothing that a user can mend."""
+    """The sentence for the user; None for an error that a user cannot mend."""
     if isinstance(error, RuntimeError):
         from adapters.opponents.pool import PoolInUseError
 
@@ -117,7 +117,7 @@ def _sentence(error: Exception) -> str | None:
 
 
 def _wrapped(line: str, stream: TextIO | None) -> str:
-    """Broken between words where it goes to a terminal. Longer words, such as paths, stay whole, to be copied."""
+    """The text, broken between words if it goes to a terminal. Long words such as paths stay whole."""
     if stream is None or not stream.isatty():
         return line
     width = shutil.get_terminal_size().columns
@@ -125,7 +125,7 @@ def _wrapped(line: str, stream: TextIO | None) -> str:
 
 
 def _discard_output() -> None:
-    """Send what standard output still holds nowhere, or Python would fail once more when it ends."""
+    """Discard buffered output, which would make Python fail again at exit."""
     with suppress(OSError):  # there need not be a file below it
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

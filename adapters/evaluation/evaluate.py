@@ -1,4 +1,4 @@
-"""Games among any players, to the end: who wins how often, and recordings of single games."""
+"""Play whole games among any players: win rates, and recordings of single games."""
 
 from __future__ import annotations
 
@@ -41,25 +41,25 @@ def play_games(
     trust: Trust = False,
     placement: Placement = "auto",
 ) -> Results:
-    """Play games to the end, players shuffled over the seats in each.
+    """Play whole games. In each, the players are shuffled over the seats.
 
-        print(play_games([model, "greedy", "greedy", "greedy"]))  # a table of win rates with their intervals
+        print(play_games([model, "greedy", "greedy", "greedy"]))  # a table of win rates with intervals
 
     Args:
         players: one per seat, each whatever `make_sb3_env` takes as opponent for one seat; in games of the snake they may have
             different encodings and action sets.
-        games: G, how many in all, at most 100,000; those of the snake are played side by side.
+        games: G, number of games, at most 100,000; games of the snake are played side by side.
         seed: of games, seating and players; None: fresh entropy.
-        env: the game, as `make_sb3_env` has it; None is the snake of this package.
-        env_kwargs: arguments for the environment's constructor; for the snake for example rules and max_cycles.
-        num_workers: in how many processes the games are stepped; the snake needs none.
-        deterministic: whether policies take their likeliest action instead of sampling.
+        env: the game, as in `make_sb3_env`; None is the snake.
+        env_kwargs: arguments of the environment's constructor; for the snake, rules and max_cycles for example.
+        num_workers: number of worker processes that step the games; the snake needs none.
+        deterministic: whether policies play their likeliest action instead of sampling.
         device: where policies predict.
         trust: what the players' files may ask for beside known classes, as in `make_sb3_env`.
-        placement: how the agents of a game are placed, as `tournament` has it.
+        placement: how the agents of a game are placed, as in `tournament`.
 
     Raises:
-        ValueError: not one player per seat, one that cannot play here, or another argument that does not fit.
+        ValueError: not one player per seat, a player that cannot play this game, or an invalid argument.
         FileNotFoundError: there is no such checkpoint.
     """
     check_games(games, MOST_GAMES)
@@ -93,9 +93,9 @@ def record_game(
     device: torch.device | str = "auto",
     trust: Trust = False,
 ) -> Replay:
-    """Play one game of the snake to its end, the first that `play_games` plays with these arguments, and record it.
+    """Record one whole game of the snake: the first game that `play_games` plays with these arguments.
 
-    Players are called what they were made of, checkpoints by their file's name; namesakes are numbered.
+    Players are named after what they were made from, checkpoints after their file; equal names are numbered.
 
     Raises:
         ValueError: not one player per snake, or one that cannot play on this board.
@@ -129,7 +129,7 @@ def _seated(
 
 
 def _names(players: Sequence[Opponent | Source]) -> list[str]:
-    """Short and all different; a source, which is no single player, is called what it is."""
+    """Short, distinct names of the players; a source, which is not a single player, is named by its kind."""
     return distinct_names([one.name if isinstance(one, Opponent) else _kind(one) for one in players])
 
 

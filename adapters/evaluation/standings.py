@@ -1,4 +1,4 @@
-"""Standings: what the games of a tournament came to, as numbers, table, files and picture."""
+"""Results of a tournament, as numbers, table, files and picture."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ from snake_pz.files import write_text
 
 
 class Played(NamedTuple):
-    """What happened in G games of N seats each, in the order in which they are rated."""
+    """Results of G games of N seats each, in the order in which they are rated."""
 
     players: NDArray[np.int64]  # (G, N) number of the player on each seat
-    ranks: NDArray[np.int64]  # (G, N) how it was placed, 1 is best, shared by those who tie
+    ranks: NDArray[np.int64]  # (G, N) its placement, 1 is best, shared on a tie
     turns: NDArray[np.int64]  # (G, N) turns that it played
     lengths: NDArray[np.float64]  # (G, N) segments at its end; NaN where the game has no snakes
     causes: NDArray[np.object_]  # (G, N) of its death; None if it lived to the end, or where the game has no snakes
 
 
 class Standing(NamedTuple):
-    """How one player did. Of a player who sat several times in one game every seat counts as a game."""
+    """Results of one player. If it had several seats in one game, each counts as a game."""
 
-    name: str  # short, and nobody else's in this tournament
-    player: str  # what the player is in full, for example the path of a checkpoint
+    name: str  # short, unique in this tournament
+    player: str  # full name, for example the path of a checkpoint
     rating: Rating
-    win_rate: float  # share of first places, 1/m for each of m who tie for it; NaN without games
+    win_rate: float  # share of first places, 1/m for each of m that tie; NaN without games
     games: int
     mean_placement: float  # 1 is best; NaN without games
     mean_turns: float  # played; NaN without games
     mean_length: float | None  # segments at the end; None where the game has no snakes
-    deaths: dict[str, float]  # by cause, in which share of its games it died of that, the most frequent first
+    deaths: dict[str, float]  # share of its games by cause of its death, most frequent first
 
     def as_json(self) -> dict[str, Any]:
         """The same for JSON, without NaN."""
@@ -59,7 +59,7 @@ class Standing(NamedTuple):
 
 
 class Standings:
-    """Where the players of a tournament stand, the best rated first.
+    """Results of the players of a tournament, highest rating first.
 
         for standing in standings:
             print(standing.name, standing.win_rate)
@@ -67,15 +67,15 @@ class Standings:
 
     Attributes:
         standings: one per player.
-        payoff: (P, P) in the order of `standings`: how often the one of the row was placed above the one of the column,
-            ties counting half, among all pairs of seats that they had in the same game; NaN where they did not meet.
-        meetings: (P, P) how many such pairs there were.
-        games: that were played.
+        payoff: (P, P) in the order of `standings`: share of pairs of seats in the same game in which the row's player was
+            placed above the column's, ties counting half; NaN for players that did not meet.
+        meetings: (P, P) number of such pairs.
+        games: number of games.
 
     Args:
-        names: of the players by number, short and all different.
-        players: the same in full.
-        played: the games.
+        names: short, distinct names of the players, by number.
+        players: full names, for example paths of checkpoints.
+        played: results of the games.
     """
 
     def __init__(self, names: Sequence[str], players: Sequence[str], played: Played) -> None:
@@ -95,22 +95,22 @@ class Standings:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the players, the best rated first."""
+        """Names of the players, highest rating first."""
         return tuple(standing.name for standing in self.standings)
 
     def __iter__(self) -> Iterator[Standing]:
-        """How the players did, the best rated first."""
+        """Iterate over the standings, highest rating first."""
         return iter(self.standings)
 
     def __len__(self) -> int:
-        """How many players there are."""
+        """Number of players."""
         return len(self.standings)
 
     def __getitem__(self, name: str) -> Standing:
-        """How the player of this name did.
+        """The standing of the player with this name.
 
         Raises:
-            KeyError: nobody is called so.
+            KeyError: no player has this name.
         """
         if name not in self.names:
             raise KeyError(f"no player is called {name!r}: there are {', '.join(self.names)}")
@@ -156,7 +156,7 @@ class Standings:
         return table
 
     def as_json(self) -> dict[str, Any]:
-        """All of it, for JSON: `standings` is a list, the best rated first; `payoff` and `meetings` are by name and name."""
+        """All results, for JSON: `standings` is a list, highest rating first; `payoff` and `meetings` are by name and name."""
         return {
             "games": self.games,
             "standings": [standing.as_json() for standing in self.standings],
@@ -169,7 +169,7 @@ class Standings:
         return json.dumps(self.as_json(), indent=1, allow_nan=False) + "\n"
 
     def write_json(self, path: str | Path) -> None:
-        """Write `as_json`; the file appears whole or not at all."""
+        """Write `as_json` to a file, which is replaced only when it is complete."""
         write_text(Path(path), self.json())
 
     def write_csv(self, path: str | Path) -> None:
@@ -193,14 +193,14 @@ class Standings:
         write_text(Path(path), file.getvalue())
 
     def plot(self, path: str | Path) -> None:
-        """Draw who was placed above whom and the ratings, as a PNG."""
+        """Write a PNG of the payoff table and the ratings."""
         from adapters.evaluation.standings_plot import draw  # loads matplotlib
 
         ratings = [standing.rating for standing in self.standings]
         draw(Path(path), f"{len(self.names)} players, {self.games:,} games", self.names, ratings, self.payoff)
 
     def _by_names(self, table: Sequence[Sequence[Any]]) -> dict[str, dict[str, Any]]:
-        """The entries of a (P, P) table, but those of players with themselves."""
+        """The entries of a (P, P) table by name and name, without the diagonal."""
         return {
             above: {below: entry for below, entry in zip(self.names, row, strict=True) if below != above}
             for above, row in zip(self.names, table, strict=True)
@@ -210,7 +210,7 @@ class Standings:
 def _standing(
     name: str, player: str, rating: Rating, played: Played, shares: NDArray[np.float64], own: NDArray[np.bool_]
 ) -> Standing:
-    """The standing of the player who sat where `own`, (G, N), is true."""
+    """The standing of the player on the seats where `own`, (G, N), is true."""
     games = int(own.sum())
 
     def mean(values: NDArray[Any]) -> float:
@@ -232,7 +232,7 @@ def _standing(
 
 
 def _payoff(played: Played, players: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """(P, P) how often one was placed above the other, and how often they met."""
+    """(P, P) shares of placements above, and numbers of meetings."""
     above = np.zeros((players, players))
     meetings = np.zeros((players, players), np.int64)
     for seat in range(played.ranks.shape[1]):

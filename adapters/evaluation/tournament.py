@@ -1,4 +1,4 @@
-"""Tournaments: many games among bots, checkpoints and whole pools, of the snake or of any parallel environment."""
+"""Tournaments among bots, checkpoints and whole pools, in the snake or any parallel environment."""
 
 from __future__ import annotations
 
@@ -69,30 +69,30 @@ def tournament(
         print(standings["survivor"].rating.interval)
         standings.plot("standings.png")
 
-    With as many players as seats every game seats each of them once. With fewer it seats each of them equally often, and who
-    fills the seats that are left is drawn; with more those who play are drawn, all alike. Unless they are more than the seats
-    all players have every seat equally often, up to rounding.
+    With as many players as seats, every game seats each player once. With fewer, every game seats all of them equally often and
+    the remaining seats are drawn. With more, the players of each game are drawn with equal probability. Unless there are more
+    players than seats, all players have every seat equally often, up to rounding.
 
     Args:
         players: a list of whatever `make_sb3_env` takes as the opponent for one seat, at least two; an `OpponentPool` or the
             folder of one, in the list or alone, stands for all its members.
-        games: how many to play, at most a million.
+        games: number of games, at most a million.
         seed: of games, line-ups and players: the same seed, the same standings. None: fresh entropy.
-        env: the game, as `make_sb3_env` has it; None is the snake of this package, which is played natively.
-        env_kwargs: arguments for the environment's constructor.
-        num_workers: in how many processes another environment than the snake is stepped.
-        deterministic: whether policies take their likeliest action instead of sampling.
+        env: the game, as in `make_sb3_env`; None is the snake, which is played natively.
+        env_kwargs: arguments of the environment's constructor.
+        num_workers: number of worker processes that step an environment other than the snake.
+        deterministic: whether policies play their likeliest action instead of sampling.
         device: where policies predict.
         trust: what the players' files may ask for beside known classes, as in `make_sb3_env`.
-        placement: how the agents of a game are placed. "rank": as the environment says, which has the placement in the info of
-            each agent's last step under "rank". "survival": who stays longest is first, those who leave in the same turn
-            tie. "return": by the sum of rewards. "auto": "rank" where the environment says it, else "survival". Or a function
-            `f(agents, returns, turns, infos)` of sequences by seat that gives a number for each, the least for the first.
-        progress: show a bar.
-        replays: a folder for replays of the first 10 games of the snake.
+        placement: how the agents of a game are placed. "rank": by "rank" in the info of each agent's last step. "survival": the
+            agent that stays longest is first; agents that leave on the same turn tie. "return": by the sum of rewards. "auto":
+            "rank" if the environment gives it, else "survival". Or a function `f(agents, returns, turns, infos)` of sequences
+            by seat that returns one number per seat, the lowest for first place.
+        progress: whether to show a progress bar.
+        replays: folder in which to save replays of the first 10 games of the snake.
 
     Raises:
-        ValueError: fewer than two players or seats, one that cannot play here, or an argument that does not fit.
+        ValueError: fewer than two players or seats, a player that cannot play this game, or an invalid argument.
         FileNotFoundError: there is no such checkpoint.
         OSError: `replays` cannot be written.
     """
@@ -153,7 +153,7 @@ def tournament(
 
 
 def draw_line_ups(players: int, seats: int, games: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """(games, seats) who sits where, see `tournament`."""
+    """(games, seats) number of the player on each seat, distributed as `tournament` says."""
     block = seats if players <= seats else 1  # games that are one drawn order, turned by a seat each
     drawn = []
     for _ in range(-(-games // block)):
@@ -163,11 +163,11 @@ def draw_line_ups(players: int, seats: int, games: int, rng: np.random.Generator
 
 
 class _Dealer(Source):
-    """A `Source` that seats whom it is told to.
+    """A `Source` that seats given players.
 
     Attributes:
         players: by number.
-        hand: (games, seats) the numbers of those who sit down next; None: anybody.
+        hand: (games, seats) numbers of the players to seat next; None: any player.
     """
 
     def __init__(self, players: Sequence[Opponent]) -> None:
@@ -190,7 +190,7 @@ class _Dealer(Source):
 
 
 class _Keeper:
-    """Keeps the first games as replays."""
+    """Saves replays of the first games."""
 
     def __init__(self, folder: Path, names: Sequence[str], line_ups: NDArray[np.int64], game_batch: GameBatch) -> None:
         assert isinstance(game_batch, NativeGameBatch)

@@ -1,4 +1,4 @@
-"""curried_env_test: does a curried VecEnv keep its contract? In the manner of PettingZoo's `parallel_api_test`."""
+"""curried_env_test checks the contract of a curried VecEnv, as PettingZoo's `parallel_api_test` checks an environment."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ POINTS = {
 
 
 def curried_env_test(make_venv: MakeVenv, make_parallel_env: MakeParallelEnv, *, num_steps: int = 300, seed: int = 0) -> None:
-    """Play a curried VecEnv and its raw environment side by side, and hold the one to what the other says.
+    """Play a curried VecEnv and its raw environments side by side and compare them.
 
         def make_venv(opponent):
             return make_sb3_env(opponent, env=my_game.parallel_env, num_games=2)
 
         curried_env_test(make_venv, my_game.parallel_env)
 
-    All agents play one fixed function of what they see; the raw environments are reset with the game seeds that the VecEnv
-    reports, and must then show, pay and end the same. The points are those of the contract, and of the error messages:
+    All agents play one fixed function of their observations. The raw environments are reset with the game seeds that the VecEnv
+    reports; observations, rewards and ends must then be equal. The points are those of the contract, and of the error messages:
 
     - 1, `dones[e]` comes with the learner's own last step, with the exact "episode", and "is_success" where the environment
       says placements; the VecEnv counts as a `Monitor`.
@@ -71,20 +71,20 @@ def curried_env_test(make_venv: MakeVenv, make_parallel_env: MakeParallelEnv, *,
     - 13, bad actions and opponents are refused, and the games then go on as if nothing had been said.
     - 14, masks are unpacked from observations, and learners and opponents get the environment's own.
 
-    Not seen from outside and so not checked: memory and the loading of checkpoints (8), and exit without close (12).
+    Not checked, because it cannot be seen from outside: memory and the loading of checkpoints (8), and exit without close (12).
 
     Args:
         make_venv: a new VecEnv each time, of at least two games with one learner each and the opponent it is given (None in
             games of one agent) on every enemy seat. Its `reset_infos[e]` must have "game_seed" and "agent", the learner's name.
         make_parallel_env: a new environment each time, of the kind that each of these games plays.
-        num_steps: how many steps to play; at least two games must end in each environment.
-        seed: for all of it.
+        num_steps: number of steps to play; at least two games must end in each environment.
+        seed: seed of the whole test.
 
     Raises:
-        AssertionError: the contract is broken, or the environment does not repeat itself when seeded. One sentence says how.
+        AssertionError: the contract is broken, or equally seeded environments differ. The message says how.
         ValueError, RuntimeError: the environment bends PettingZoo's API or has spaces that SB3 does not learn with, as
             `make_sb3_env` finds, too.
-        ValueError: too few games or steps to tell.
+        ValueError: too few games or steps.
     """
     before = _children()
     facts = measure(make_parallel_env, num_steps, seed)
@@ -114,7 +114,7 @@ class _SideBySide:
     """A VecEnv and, for each of its environments, the raw environment."""
 
     def __init__(self, open_venv: MakeVenv, make_parallel_env: MakeParallelEnv, facts: Facts) -> None:
-        self.next = Witness(facts)  # who sits down when a game restarts
+        self.next = Witness(facts)  # the opponent from the game's next restart on
         self.venv: Any = open_venv(self.next)
         self.facts, self.num_envs = facts, self.venv.num_envs
         self.action_space: Any = deepcopy(facts.action_space)
@@ -124,10 +124,10 @@ class _SideBySide:
         self.sitting = [self.next] * self.num_envs
         self.game_seeds: list[int] = []
         self.ended = [0] * self.num_envs
-        self.kept: list[tuple[Any, Any]] = []  # what was returned, and a copy from then
+        self.kept: list[tuple[Any, Any]] = []  # returned values, and copies made at that time
 
     def play(self, num_steps: int, seed: int) -> None:
-        """Everything that takes the raw environments to tell."""
+        """Run all checks that need the raw environments."""
         venv, facts = self.venv, self.facts
         expected, got = (facts.observation_space, facts.action_space), (venv.observation_space, venv.action_space)
         _check(got == expected, 14, f"the spaces must be the environment's without masks, {expected}, got {got}")
@@ -141,7 +141,7 @@ class _SideBySide:
                 self.next = Witness(facts)
                 venv.set_opponent(self.next)
             elif step == num_steps // 2:
-                self._talk_nonsense(actions)
+                self._check_refusals(actions)
             elif step == num_steps * 2 // 3 and len(facts.agents) > 1:
                 self.next = Witness(facts)
                 venv.set_opponent(self.next, when="now")
@@ -184,7 +184,7 @@ class _SideBySide:
             self._check_cleared(len(ended), "at a restart")
 
     def _begin(self, envs: Iterable[int], observations: Observations) -> None:
-        """These games have just restarted: so must the raw ones, to the same effect."""
+        """Restart the raw environments of games that have just restarted, and compare the starts."""
         told = self.venv.reset_infos
         distinct = len({id(info) for info in told}) == self.num_envs and all(isinstance(info, dict) for info in told)
         _check(distinct, 7, "reset_infos must be one dict per environment, but some are shared or no dict")
@@ -236,7 +236,7 @@ class _SideBySide:
             _check(False, 2, f"environment {env}: terminal_observation must be the learner's real last one, got {what}")
 
     def _check_players(self, players: list[Witness], living: list[Counter[bytes]]) -> None:
-        """Each opponent was shown the living seats that it plays."""
+        """Check that each opponent was shown the living seats that it plays."""
         for player in players:
             _check(player.calls <= 1, 8, f"an opponent must be called at most once a step, was {player.calls} times")
         shown = [player.shown for player in players]
@@ -262,8 +262,8 @@ class _SideBySide:
             text = f"action_masks() of environment {env} must be {expected}, as the raw environment says, got {got}"
             _check(np.array_equal(got, expected), 14, text)
 
-    def _talk_nonsense(self, actions: NDArray[Any]) -> None:
-        """None of this may have an effect."""
+    def _check_refusals(self, actions: NDArray[Any]) -> None:
+        """Check that bad actions and opponents are refused without any effect."""
         _refuse(lambda: self.venv.step(actions[:-1]), ValueError, "too few actions")
         if isinstance(self.action_space, spaces.Discrete):
             _refuse(lambda: self.venv.step(actions * 0 + self.action_space.n), ValueError, "actions outside the space")
@@ -367,13 +367,13 @@ def _check_close(venv: VecEnv) -> None:
 
 
 def _close_quietly(venv: VecEnv) -> None:
-    """How closing fails is for `_check_close` to say."""
+    """Close without raising; `_check_close` reports failures."""
     with suppress(Exception):
         venv.close()
 
 
 def _children() -> set[int]:
-    """Process ids of this process's children, dead ones not waited for among them."""
+    """Process ids of this process's children, including dead ones that were not waited for."""
     children = set()
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:

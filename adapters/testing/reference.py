@@ -24,7 +24,7 @@ MakeParallelEnv = Callable[[], AnyParallelEnv]
 
 
 class Facts(NamedTuple):
-    """What an environment is like."""
+    """Properties of an environment."""
 
     agents: list[Any]
     observation_space: gymnasium.Space[Any]  # of the observation proper, without masks
@@ -33,13 +33,13 @@ class Facts(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What an agent acts on."""
+    """Observation and mask that an agent acts on."""
 
     observation: Observations
     mask: NDArray[np.int8] | None
 
     def key(self) -> bytes:
-        """A fingerprint."""
+        """A fingerprint of the observation and mask."""
         digest = hashlib.blake2b(digest_size=16)
         leaves = self.observation if isinstance(self.observation, dict) else {"": self.observation}
         for name in sorted(leaves):
@@ -49,7 +49,7 @@ class Seen(NamedTuple):
         return digest.digest()
 
     def move(self, space: gymnasium.Space[Any]) -> Any:
-        """What everyone does who sees this: something legal, without rhyme or reason but always the same."""
+        """The action of every agent with this observation: legal, arbitrary and always the same."""
         space.seed(int.from_bytes(self.key()[:4], "big"))
         if self.mask is not None and isinstance(space, spaces.Discrete):
             return space.sample(mask=self.mask)
@@ -59,12 +59,12 @@ class Seen(NamedTuple):
 
 
 def one_of(observations: Observations, index: int) -> Observations:
-    """One observation of many."""
+    """One observation of a batch."""
     return map_arrays(functools.partial(np.take, indices=index, axis=0), observations)
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two nests of arrays and numbers are equal; NaN equals NaN."""
+    """Whether two nested structures of arrays and numbers are equal; NaN equals NaN."""
     if isinstance(one, dict):
         return isinstance(other, dict) and one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if isinstance(one, (list, tuple)):
@@ -75,7 +75,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 class Witness(Player):
-    """An `Opponent` that plays `Seen.move` and keeps account of what it is told."""
+    """An `Opponent` that plays `Seen.move` and records its calls."""
 
     name = "witness"
     uses_masks = True
@@ -87,9 +87,9 @@ class Witness(Player):
         self.forget()
 
     def forget(self) -> None:
-        """Begin a new account."""
+        """Clear the records."""
         self.calls = 0
-        self.shown: Counter[bytes] = Counter()  # keys of what it was shown
+        self.shown: Counter[bytes] = Counter()  # keys of observations it was shown
         self.cleared: set[int] = set()  # slots
 
     @override
@@ -110,13 +110,13 @@ class Witness(Player):
 
 
 class Outcome(NamedTuple):
-    """What a raw environment says of its learner's step."""
+    """Result of a step of a raw environment for its learner."""
 
-    observation: Observations  # the last real one
+    observation: Observations  # the last real observation
     reward: np.float32
     terminated: bool
     truncated: bool
-    success: float | None  # what SB3 calls whether it won; None unless the environment says who is placed where
+    success: float | None  # share of the win; None unless the environment reports placements
 
 
 class RawGame:
@@ -136,7 +136,7 @@ class RawGame:
         self.length, self.total = 0, 0.0
 
     def begin(self, seed: int, learner: Any) -> Observations:
-        """A new game; what its learner sees."""
+        """Start a game and return what its learner sees."""
         self.learner, self.length, self.total = learner, 0, 0.0
         observations, infos = self.env.reset(seed=seed)
         masks_in_info = any(info.get("action_mask") is not None for info in infos.values())
@@ -145,7 +145,7 @@ class RawGame:
         return self.seen[learner].observation
 
     def step(self) -> Outcome:
-        """One step of all living agents."""
+        """Play one step of all living agents."""
         moves = {agent: self.seen[agent].move(self._space) for agent in self.env.agents}
         observations, rewards, terminations, truncations, infos = self.env.step(moves)
         seen = {**self.seen, **{agent: self._unpack(one, infos.get(agent, {})) for agent, one in observations.items()}}
@@ -159,7 +159,7 @@ class RawGame:
         return self.outcome
 
     def enemies(self) -> dict[Any, bytes]:
-        """What the living see, but for the learner."""
+        """What the living agents other than the learner see."""
         return {agent: one.key() for agent, one in self.seen.items() if agent != self.learner}
 
     def _success(self, info: dict[str, Any]) -> float | None:
@@ -185,7 +185,7 @@ class RawGame:
 
 
 def _try_out(make_parallel_env: MakeParallelEnv, num_steps: int, seed: int | None) -> None:
-    """Play so many steps just for the checks that `make_sb3_env` makes of every environment."""
+    """Play steps for the checks that `make_sb3_env` makes of every environment."""
     game = FixedSeats(make_parallel_env(), learners="all")
     masked = False
     for _ in range(num_steps):
@@ -210,9 +210,9 @@ def measure(make_parallel_env: MakeParallelEnv, num_steps: int, seed: int) -> Fa
     """What the environment is like.
 
     Raises:
-        ValueError, RuntimeError: it bends PettingZoo's API or has spaces that SB3 does not learn with, see `FixedSeats`.
-        AssertionError: it gives action masks, but not for the first action; or two equally seeded copies of it do not play the
-            same game.
+        ValueError, RuntimeError: the environment bends PettingZoo's API or has spaces that SB3 does not learn with.
+        AssertionError: it gives action masks, but not for the first action; or two equally seeded copies play
+            different games.
     """
     _try_out(make_parallel_env, num_steps, seed)
     one, other = RawGame(make_parallel_env), RawGame(make_parallel_env)
@@ -234,7 +234,7 @@ def measure(make_parallel_env: MakeParallelEnv, num_steps: int, seed: int) -> Fa
 
 
 def trajectory(venv: Any, num_steps: int, facts: Facts, *, spoil: bool = False) -> list[Any]:
-    """Fingerprints of all that happens, by step, and whatever was returned overwritten if so wished."""
+    """Fingerprints of all results by step; on request, returned arrays are overwritten in between."""
     space = copy.deepcopy(facts.action_space)
     observations, happened = venv.reset(), []
     result: tuple[Any, ...] = (observations, [], [], [])
