@@ -1,4 +1,4 @@
-"""The file that a model's `save` wrote: a zip of settings, some of them pickles, and of weights; read within bounds."""
+"""Read the file of a model's `save`, a zip of settings, partly pickled, and of weights, within size limits."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ LARGEST_WEIGHTS = 256 * 2**20
 
 
 class CheckpointFile:
-    """What is in a checkpoint, read when it is asked for.
+    """The content of a checkpoint, read on demand.
 
     Args:
         file: its path, or an open file of the same content.
-        path: what it is called in errors.
-        trust: as `frozen` takes it, checked; True lifts the bounds, too.
+        path: name of the file in errors.
+        trust: as in `frozen`, checked; True also lifts the size limits.
 
     Attributes:
         data: the settings, by name; those that JSON cannot hold as pickles, see `fields`.
@@ -51,7 +51,7 @@ class CheckpointFile:
             raise self._no_checkpoint(error) from error
 
     def fields(self, *names: str, without: Collection[str] = ()) -> list[Any]:
-        """Settings with what is in their pickles.
+        """Settings, unpickled.
 
         Args:
             names: of the settings.
@@ -113,7 +113,7 @@ class CheckpointFile:
         return reader.read(content, without)
 
     def weights(self, name: str = "policy.pth") -> Any:
-        """An entry of weights, on the CPU.
+        """One entry of weights, on the CPU.
 
         Raises:
             ValueError: it is too large, or holds something else.
@@ -164,16 +164,16 @@ class CheckpointFile:
 
 
 def _is_pickle(value: Any) -> bool:
-    """Whether a setting is one that JSON could not hold."""
+    """Whether a setting is a pickle, which JSON could not hold."""
     return isinstance(value, dict) and ":serialized:" in value
 
 
 @contextmanager
 def at_most_parameters(number: int) -> Iterator[None]:
-    """While modules are made in here, by this thread, refuse more parameters than so many, before they take memory.
+    """Context in which this thread cannot create more parameters than the limit; excess is refused before memory is allocated.
 
     Raises:
-        ValueError: there would be more.
+        ValueError: there would be more parameters.
     """
     from torch.nn.modules.module import register_module_parameter_registration_hook
 

@@ -1,4 +1,4 @@
-"""Stable-Baselines3 policies, frozen to be played: read from a checkpoint or copied from a live model.
+"""Frozen Stable-Baselines3 policies, loaded from a checkpoint or copied from a live model.
 
 A checkpoint runs no code unless it is trusted, see `unpickling`.
 
@@ -39,7 +39,7 @@ MASKED_LOGIT = -1e8
 
 
 def find_checkpoint(path: str | os.PathLike[str]) -> Path | None:
-    """The file at the path, or at the path with .zip, as SB3 looks for it; None if there is neither."""
+    """The file at the path or at the path with .zip, as SB3 finds it; None if neither exists."""
     for candidate in (Path(path), Path(f"{os.fspath(path)}.zip")):
         if candidate.is_file():
             return candidate
@@ -50,11 +50,11 @@ def existing_checkpoint(path: str | os.PathLike[str], called: str = "") -> Path:
     """The file at the path, or at the path with .zip.
 
     Args:
-        path: where it should be.
-        called: what the user called it; "": the path.
+        path: path of the checkpoint, with or without .zip.
+        called: name of the checkpoint in the error; "": the path.
 
     Raises:
-        FileNotFoundError: there is neither.
+        FileNotFoundError: neither exists.
     """
     file = find_checkpoint(path)
     if file is None:
@@ -73,24 +73,24 @@ def load_policy(
     """The policy of an SB3 checkpoint, frozen and in evaluation mode.
 
     Only what the policy needs is read (its class, spaces and arguments), so nothing else in the file can fail; no algorithm,
-    optimiser or environment is made. As long as somebody holds a file's policy, whoever asks for it gets the same one, until
-    the file changes: treat it as read-only.
+    optimiser or environment is made. While a file's policy is in use, further calls return the same object, until the
+    file changes: treat it as read-only.
 
     Args:
-        path: where it is, with or without its .zip.
-        device: where it shall predict.
+        path: path of the checkpoint, with or without .zip.
+        device: device on which it predicts.
         trust: names that the file may ask for beside known classes, such as `my_package.MyExtractor`; True: anything.
         custom_objects: settings by name instead of those in the file, which are not read then, as for SB3's `load`.
 
     Raises:
         FileNotFoundError: neither the path nor the path with .zip is a file.
         ValueError: it is no SB3 checkpoint, it asks for what is neither known nor trusted, its policy cannot be rebuilt here,
-            or there is no such device.
+            or the device does not exist.
     """
     file = existing_checkpoint(path)
     status = file.stat()
     where = find_device(device)
-    # A copy may keep the time of the original, and have its size; the time of the last change of any kind is nobody's to set.
+    # A copy may have the size and modification time of the original; st_ctime_ns cannot be set.
     version = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     trusted = checked_trust(trust)
     key = (file.absolute(), version, where, trusted)
@@ -103,10 +103,10 @@ def load_policy(
 
 
 def find_device(device: torch.device | str) -> torch.device:
-    """What SB3 takes it for.
+    """The device that SB3 uses for this value.
 
     Raises:
-        ValueError: it is none of this machine's.
+        ValueError: this machine has no such device.
     """
     import torch
     from stable_baselines3.common.utils import get_device
@@ -114,7 +114,7 @@ def find_device(device: torch.device | str) -> torch.device:
     try:
         found = get_device(device)
         torch.empty(0, device=found)
-    except (RuntimeError, AssertionError, TypeError) as error:  # the second where torch was built without it
+    except (RuntimeError, AssertionError, TypeError) as error:  # AssertionError if torch was built without it
         raise ValueError(f"there is no device {str(device)!r} here: {error}") from error
     return found
 
@@ -137,7 +137,7 @@ def _read_policy(
         with bounds, random_stream(torch.device("cpu"), 0):  # initial weights are drawn, only to be overwritten
             policy = _make_policy(policy_class, observation_space, action_space, kwargs)
         policy.load_state_dict(_with_extractors(weights, policy))
-    except Exception as error:  # the class may be anyone's
+    except Exception as error:  # the class may be a user's
         raise ValueError(
             f"the policy in {path} cannot be rebuilt ({one_line(error)}); "
             f"is {policy_class!r} the class, in the version, that it was saved with? {LOAD_IT_YOURSELF}"
@@ -146,7 +146,7 @@ def _read_policy(
 
 
 def _make_policy(policy_class: Any, observation_space: Any, action_space: Any, kwargs: dict[str, Any]) -> BasePolicy:
-    """Call the class with what it takes: most take a learning rate's schedule and an optimiser, ARS's policies neither."""
+    """Call the class with the arguments it takes: most take a learning rate schedule and an optimiser, ARS's neither."""
     parameters = list(inspect.signature(policy_class).parameters.values())
     names = {parameter.name for parameter in parameters}
     open_ended = any(parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) for parameter in parameters)
@@ -172,7 +172,7 @@ def _with_extractors(weights: dict[str, Any], policy: BasePolicy) -> dict[str, A
 
 
 def _no_optimizer(*args: Any, **kwargs: Any) -> None:
-    """Stands where a policy would make its optimiser, which one that only plays does not need."""
+    """Replaces the optimiser of a policy, which only plays and does not need one."""
 
 
 def copy_policy(source: BaseAlgorithm | BasePolicy, device: torch.device | str = "auto") -> BasePolicy:
@@ -204,7 +204,7 @@ def _freeze(policy: BasePolicy, device: torch.device) -> BasePolicy:
 
 @contextmanager
 def random_stream(device: torch.device, seed: int) -> Iterator[None]:
-    """Let torch draw from a stream of this seed on the CPU and the device, and leave its global streams as they were."""
+    """Seed torch's random streams on the CPU and the device, and restore them afterwards."""
     import torch
 
     generators = [torch.default_generator]
@@ -221,7 +221,7 @@ def random_stream(device: torch.device, seed: int) -> Iterator[None]:
 
 
 def discrete_actor(policy: BasePolicy) -> Callable[[torch.Tensor], torch.Tensor] | None:
-    """Observations -> logits by the shortest way, where that is certain to be what `predict` computes; None elsewhere.
+    """A short function from observations to logits, if it is certain to equal what `predict` computes; else None.
 
     The logits of MaskablePPO's policies are those before masking, which puts `MASKED_LOGIT` in the place of some.
     """

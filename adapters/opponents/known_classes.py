@@ -1,4 +1,4 @@
-"""What strangers' files may name, and how it is made of what they say: see `unpickling`.
+"""The classes that untrusted files may name, and how `unpickling` builds their objects.
 
 Classes that are only named are those of policies, what policies are made of, and buffers. Objects are arrays, numbers, spaces,
 collections, and Stable-Baselines3's schedules, noise and `VecNormalize` statistics. Spaces are made anew by Gymnasium's own
@@ -70,7 +70,7 @@ OBJECTS = {
 
 
 def find_class(name: tuple[str, str]) -> type | None:
-    """The class of this module and name; None if it may not be named."""
+    """The class with this module and name; None if files may not name it."""
     module, inside = name
     if inside in NAMED.get(module, "").split():
         found: type = getattr(importlib.import_module(module), inside)
@@ -88,7 +88,7 @@ def find_class(name: tuple[str, str]) -> type | None:
 
 
 def _dtype(reader: Reader, note: Note) -> np.dtype[Any]:
-    """Of numbers alone: with others a file could say where in memory an array's elements are."""
+    """A dtype of numbers. With object dtypes a file could forge the memory addresses of elements."""
     code = note.args[0]
     if not isinstance(code, str) or not re.fullmatch(r"[biufc]\d{1,2}", code):
         raise ValueError(f"an array of {code!r:.40}, expected numbers")
@@ -109,7 +109,7 @@ def _array(reader: Reader, note: Note) -> NDArray[Any]:
 
 
 def _array_of_buffer(reader: Reader, note: Note) -> NDArray[Any]:
-    """As of pickle's protocol 5."""
+    """An array from a buffer, as in pickle's protocol 5."""
     data, dtype, shape, order, *axes = reader.make(note.args)
     array = _numbers(data, dtype, shape, order)
     return array.transpose(axes[0]) if axes and axes[0] is not None else array
@@ -121,7 +121,7 @@ def _scalar(reader: Reader, note: Note) -> Any:
 
 
 def _generator(reader: Reader, note: Note) -> np.random.Generator:
-    """Begins anew: the state of a stream is no concern of those who load it, and numpy does not check it."""
+    """A fresh generator: loaders do not need the state of a stream, and numpy does not check it."""
     return np.random.default_rng()
 
 

@@ -1,4 +1,4 @@
-"""load_model: whole models from files that may be strangers', to learn on."""
+"""load_model: load whole models from untrusted files, to continue learning."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ def load_model(
     custom_objects: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> Algorithm:
-    """Do what `algorithm.load` does, but run no code that the file brings, unless it is trusted.
+    """Load a model as `algorithm.load` does, but run no code from the file unless it is trusted.
 
         model = load_model(PPO, "someone.zip", env, tensorboard_log="logs")
 
-    Where `learn` writes its logs is not taken from the file. A learning rate that is a function is, unless it is one of
-    Stable-Baselines3's schedules, not known: give it by `custom_objects` or trust the file.
+    The log folder is not taken from the file. A learning rate that is a function other than one of Stable-Baselines3's
+    schedules is unknown: pass it in `custom_objects`, or trust the file.
 
     Args:
         algorithm: a class of Stable-Baselines3 or sb3-contrib.
         path: the checkpoint, with or without its .zip.
-        env: what it shall learn on.
-        device: where it shall learn.
+        env: environment to learn on.
+        device: device to learn on.
         trust: what the file may ask for beside known classes: names, such as `["my_package.MyExtractor"]`; True: anything.
         custom_objects: settings by name, instead of those in the file, which are then not read.
-        **settings: that it shall have instead of those in the file.
+        **settings: settings that replace those in the file.
 
     Raises:
         FileNotFoundError: there is no such checkpoint.

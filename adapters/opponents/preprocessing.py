@@ -1,4 +1,4 @@
-"""What a policy was trained to see, made of what the games show: statistics applied, frames stacked, channels put first.
+"""Conversion of the games' observations to those that a policy was trained on: normalise, stack frames, transpose images.
 
 SB3 saves a policy's spaces, not the wrappers between them and the environment. Which of `VecNormalize`, `VecFrameStack` and
 `VecTransposeImage` there were, and in which order, is found from the spaces and from the statistics that were saved.
@@ -28,11 +28,11 @@ Slots = NDArray[np.intp]
 
 
 class SlotMemory:
-    """An array for every slot, zeros until something is written.
+    """An array per slot, zeros until it is written.
 
     Args:
-        shape: of the array of one slot.
-        dtype: of all.
+        shape: shape of one slot's array.
+        dtype: dtype of the arrays.
     """
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any] | type[np.generic]) -> None:
@@ -49,7 +49,7 @@ class SlotMemory:
         self._arrays[slots] = arrays
 
     def clear(self, slots: Slots) -> None:
-        """Back to zeros."""
+        """Set to zeros."""
         self._arrays[slots[slots < len(self._arrays)]] = 0
 
     def _make_room(self, slots: Slots) -> None:
@@ -60,7 +60,7 @@ class SlotMemory:
 
 
 class Step(Protocol):
-    """One wrapper, frozen: from `shown`, what comes in, to `space`, what comes out."""
+    """One frozen wrapper: from space `shown` to `space`."""
 
     space: gymnasium.Space[Any]
 
@@ -74,7 +74,7 @@ class Step(Protocol):
 
 
 class Normalize(Step):
-    """`VecNormalize` that has stopped learning, observations only."""
+    """`VecNormalize` with fixed statistics, observations only."""
 
     def __init__(self, statistics: VecNormalize) -> None:
         self.space: gymnasium.Space[Any] = statistics.observation_space
@@ -89,12 +89,12 @@ class Normalize(Step):
 
 
 class StackFrames(Step):
-    """`VecFrameStack`: the last frames of every slot, zeros for those before its game began.
+    """`VecFrameStack`: the last frames of each slot, zeros for those before its game began.
 
     Args:
         shown: the space of a frame.
-        frames: how many are stacked.
-        axis: of the frame along which they are, 0 or -1.
+        frames: number of stacked frames.
+        axis: axis of the frame along which they are stacked, 0 or -1.
     """
 
     def __init__(self, shown: spaces.Box, frames: int, axis: int) -> None:
@@ -132,23 +132,23 @@ class PutChannelsFirst(Step):
 
 
 class Preprocessing:
-    """The way from what games show to what a policy was trained on.
+    """The steps from the games' observations to those that a policy was trained on.
 
     Args:
         trained_on: the policy's observation space.
-        shown: what the games can show, the preferred first; the shortest way is taken.
-        statistics: those that the policy was trained with, None if it was trained without.
-        whose: names the policy in errors.
+        shown: spaces of the games, preferred first; the shortest sequence of steps is used.
+        statistics: `VecNormalize` statistics of the policy's training; None if it had none.
+        whose: name of the policy in errors.
 
     Attributes:
-        observation_space: which of `shown` it starts from; `trained_on` if no way leads there from any, so that whoever
-            seats the policy finds the misfit.
-        transposes_stacks: whether frames are stacked along their first side, as channels, and then transposed as if these were
-            the last: what the policy saw were no longer pictures.
+        observation_space: the member of `shown` that the steps start from; `trained_on` if no steps lead there, so that seating
+            the policy reports the mismatch.
+        transposes_stacks: whether frames are stacked along the first axis, as channels, and then transposed as if channels were
+            last, so that the policy saw scrambled images.
 
     Raises:
-        ValueError: there are statistics, and they fit neither the games nor the policy; or there are none, and the policy was
-            trained on normalised images.
+        ValueError: the statistics fit neither the games nor the policy; or there are none and the policy was trained on
+            normalised images.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class Preprocessing:
         )
 
     def apply(self, observations: Observations, slots: Slots) -> Observations:
-        """(B, *observation_space) -> (B, *trained_on); once a turn for every slot, for frames are remembered."""
+        """(B, *observation_space) -> (B, *trained_on). Call it once per turn and slot, because frames are remembered."""
         for step in self._steps:
             observations = step.apply(observations, slots)
         return observations
@@ -196,7 +196,7 @@ def _ways(
 def _next_steps(
     shown: gymnasium.Space[Any], trained_on: gymnasium.Space[Any], statistics: VecNormalize | None
 ) -> Iterator[tuple[Step, VecNormalize | None]]:
-    """What could have been the next wrapper, and the statistics that are then still to be used."""
+    """Possible next wrappers, each with the statistics that remain to be used."""
     from stable_baselines3.common.preprocessing import is_image_space
     from stable_baselines3.common.vec_env import VecTransposeImage
 
@@ -215,7 +215,7 @@ def _next_steps(
 
 
 def _takes(statistics: VecNormalize, shown: gymnasium.Space[Any]) -> bool:
-    """Whether these are statistics of this space, by shape and bounds. Those of images forget that they were of uint8."""
+    """Whether the statistics are of this space, by shape and bounds; statistics of images do not keep the dtype uint8."""
     from stable_baselines3.common.preprocessing import is_image_space
 
     of = statistics.observation_space
@@ -231,7 +231,7 @@ def _check_normalized(
     statistics: VecNormalize | None,
     whose: str,
 ) -> None:
-    """Tell what is wrong about statistics, where no way was found from the games to the policy."""
+    """Raise an error about the statistics if no steps lead from the games to the policy."""
     from stable_baselines3.common.preprocessing import is_image_space
 
     if statistics is not None:

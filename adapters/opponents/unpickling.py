@@ -1,8 +1,8 @@
-"""Pickles of strangers, read without running code: known classes and plain data, nothing else unless it is trusted.
+"""Read untrusted pickles without running code: known classes and plain data, nothing else unless it is trusted.
 
-`pickle` imports what a file names and calls it. Here it does neither: whatever the file would have called is noted, as data,
-and a second pass makes of these notes what `known_classes` has a way for: arrays, spaces, schedules, statistics. Classes that a
-file only names, such as those of policies, must be on a list there. Functions are never on it.
+`pickle` imports and calls what a file names. This module does neither: it records each call as data, and a second pass builds
+from these records the objects that `known_classes` supports: arrays, spaces, schedules, statistics. Classes that a file only
+names, such as those of policies, must be on a list there. Functions are never on it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Trust = bool | Collection[str]
 
 
 class UnreadableError(ValueError):
-    """A pickle that is damaged, too large, or of what cannot be made here."""
+    """A pickle that is damaged, too large, or of objects that cannot be built."""
 
 
 def checked_trust(trust: Trust) -> bool | frozenset[str]:
@@ -44,7 +44,7 @@ def checked_trust(trust: Trust) -> bool | frozenset[str]:
 
 
 class _NoteClass(type):
-    """The class of what is called `name` in a file; calling it takes a note of the call."""
+    """A class that stands for the name in a file; calling it records the call."""
 
     name: tuple[str, str]  # module, and name in it
 
@@ -55,14 +55,14 @@ class _NoteClass(type):
 
 
 class Note(metaclass=_NoteClass):
-    """What a pickle would have made: by which call, and what it would have done to it then.
+    """Record of an object that a pickle would have made: the call, and the changes to its result.
 
     Attributes:
-        args: of the call.
-        kwargs: of the call.
-        called: whether the class or function itself, or only the class's `__new__`.
-        states: that it would have been given, one after the other.
-        items: that would have been appended.
+        args: arguments of the call.
+        kwargs: keyword arguments of the call.
+        called: whether the class or function itself was called, not only the class's `__new__`.
+        states: states that would have been set, in order.
+        items: items that would have been appended.
         pairs: keys and values that would have been set.
     """
 
@@ -76,14 +76,14 @@ class Note(metaclass=_NoteClass):
     pairs: list[tuple[Any, Any]]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Note:
-        """Take a note of a call of `__new__`."""
+        """Record a call of `__new__`."""
         note = super().__new__(cls)
         note.args, note.kwargs, note.called = args, kwargs, False
         note.states, note.items, note.pairs = [], [], []
         return note
 
     def __call__(self, *args: Any, **kwargs: Any) -> Note:
-        """Note that what the call gives would have been called in turn."""
+        """Record that the result of the call would have been called."""
         note: Note = type(self)(self, *args, **kwargs)
         return note
 
@@ -91,11 +91,11 @@ class Note(metaclass=_NoteClass):
         self.states.append(state)
 
     def append(self, item: Any) -> None:
-        """Note an item."""
+        """Record an item."""
         self.items.append(item)
 
     def extend(self, items: Any) -> None:
-        """Note several."""
+        """Record several items."""
         self.items.extend(items)
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -115,7 +115,7 @@ class Note(metaclass=_NoteClass):
 
 
 class _Unpickler(pickle.Unpickler):
-    """Makes notes and plain data, of any pickle."""
+    """Reads any pickle as notes and plain data."""
 
     def __init__(self, content: bytes) -> None:
         super().__init__(io.BytesIO(content))
@@ -132,13 +132,13 @@ Maker = Callable[["Reader", Note], Any]
 
 
 class Reader:
-    """Reads pickles, and keeps the names in them that are neither known nor trusted.
+    """Reads pickles and collects the names in them that are neither known nor trusted.
 
     Args:
         trust: names that are imported and called as a pickle says, as if they were known; True: `pickle` reads it all.
 
     Attributes:
-        unknown: these names, in order.
+        unknown: the collected names, in order.
     """
 
     def __init__(self, trust: bool | frozenset[str]) -> None:
@@ -178,10 +178,10 @@ class Reader:
             self._made.clear()
 
     def make(self, noted: Any) -> Any:
-        """What a note stands for, or data with notes in it.
+        """Build the object of a note, or data that contains notes.
 
         Raises:
-            ValueError: it refers to itself, or is of no kind that is known.
+            ValueError: it refers to itself, or is of an unknown kind.
         """
         if type(noted) in _PLAIN:
             return noted
@@ -244,7 +244,7 @@ _BEING_MADE = object()
 
 
 def refusal(file: Any, names: Collection[str], whose: str = "") -> str:
-    """The sentence about names in a file that are neither known nor trusted."""
+    """The error message for names that are neither known nor trusted."""
     listed = ", ".join(names)
     if any(name.split(".")[0] == "cloudpickle" for name in names):
         mend = (
@@ -260,16 +260,16 @@ def refusal(file: Any, names: Collection[str], whose: str = "") -> str:
 
 
 def one_line(error: Exception) -> str:
-    """The kind of an error and the first line of what it says, for a sentence."""
+    """The type of an error and the first line of its message."""
     first = next(iter(str(error).strip().splitlines()), "")
     return f"{type(error).__name__}: {first:.300}"
 
 
 def check_size(content: bytes) -> None:
-    """Refuse a pickle that would take much more memory than itself.
+    """Refuse a pickle that would take much more memory than its size.
 
     Raises:
-        ValueError: it is too large, or has instructions that no pickle of data has.
+        ValueError: it is too large, or has opcodes that no pickle of data has.
     """
     if len(content) > LARGEST:
         raise ValueError(f"expected at most {LARGEST // 2**20} MiB, got {len(content) / 2**20:,.0f}")
