@@ -83,6 +83,7 @@ class SharedGame:
         num_workers: as in `make_sb3_env`.
         deterministic: as in `make_sb3_env`.
         device: as in `make_sb3_env`.
+        trust: as in `make_sb3_env`.
         seed: seed of games, opponents and their actions. A run repeats exactly if all models are seeded too, `PPO(seed=...)`.
 
     Raises:
