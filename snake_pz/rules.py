@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 from collections.abc import Mapping
 from typing import Any, Literal, get_args, get_type_hints
 
@@ -260,6 +261,7 @@ _RANGES = {
 }
 
 
+@functools.cache  # evaluating annotations takes longer than all checks
 def _choices() -> dict[str, tuple[Any, ...]]:
     hints = get_type_hints(Rules)
     return {name: get_args(hint) for name, hint in hints.items() if getattr(hint, "__origin__", None) is Literal}

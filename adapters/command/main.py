@@ -11,26 +11,17 @@ from typing import Annotated, Any
 
 import typer
 
+from adapters.command.arenas import bench_serve, serve_app
+from adapters.command.options import TRUST, WHO, trust_of
 from adapters.command.terminal import command
 from adapters.training.recipe import Recipe, parse_opponent
 
 app = typer.Typer(no_args_is_help=True)
 bench_app = typer.Typer(help="Measure this machine.", no_args_is_help=True)
 app.add_typer(bench_app, name="bench")
-WHO = "a bot (random, greedy, survivor, territorial, searcher), champion (trained on the classic 11x11 board), a checkpoint"
-
-
-TRUST = typer.Option(
-    "--trust",
-    metavar="NAME",
-    help="A class that checkpoints may ask for beside known ones, as my_package.MyExtractor; all: they may run any code.",
-)
+app.add_typer(serve_app, name="serve")
+bench_app.command(name="serve")(bench_serve)
 NUM_SNAKES = typer.Option("--num-snakes", "--snakes", help="Snakes on the board, people included.")
-
-
-def _trust(names: list[str] | None) -> bool | list[str]:
-    """The value of `--trust` as the functions take it."""
-    return True if names and "all" in names else names or False
 
 
 def _default(setting: str, text: str) -> str:
@@ -139,7 +130,7 @@ def train(
                 raise ValueError(
                     f"a resumed run keeps its settings; only --total-timesteps and --minutes go with --resume, got {refused}"
                 )
-            training.resume(resume, total_timesteps=total_timesteps, minutes=minutes, say=terminal.say, trust=_trust(trust))
+            training.resume(resume, total_timesteps=total_timesteps, minutes=minutes, say=terminal.say, trust=trust_of(trust))
             return
         if config is not None and quick:
             raise ValueError("--config and --quick are two recipes: give one")
@@ -155,7 +146,7 @@ def train(
             )
         for folder in training.free_folders(Path("runs/snake")) if out is None else [out]:
             try:
-                training.train(folder, recipe, terminal.say, trust=_trust(trust))
+                training.train(folder, recipe, terminal.say, trust=trust_of(trust))
                 return
             except training.FolderTakenError:
                 if out is not None:  # else another process was quicker, and the next one is tried
@@ -186,7 +177,7 @@ def play(
         from snake_pz.presets import preset
 
         chosen = preset(rules, width=width, height=height, num_snakes=num_snakes)
-        players = seat_humans(chosen, humans, opponent, trust=_trust(trust))
+        players = seat_humans(chosen, humans, opponent, trust=trust_of(trust))
         session = Session(LocalMatch(chosen, players), fps=fps, seed=seed, record=record)
         session.run()
         for path in session.recordings:
@@ -232,7 +223,7 @@ def watch(
 
             chosen = preset(rules, width=width, height=height, num_snakes=len(what))
             env_kwargs = {"rules": chosen, "max_cycles": max_cycles}
-            replay = record_game(what, seed=seed, env_kwargs=env_kwargs, trust=_trust(trust))
+            replay = record_game(what, seed=seed, env_kwargs=env_kwargs, trust=trust_of(trust))
         elif len(what) == 1:
             replay = Replay.load(what[0])
         else:
@@ -307,7 +298,7 @@ def tournament(
             env_kwargs={"rules": preset(rules, width=width, height=height, num_snakes=num_snakes), "max_cycles": max_cycles},
             deterministic=deterministic,
             device=device,
-            trust=_trust(trust),
+            trust=trust_of(trust),
             progress=True,
             replays=replays,
         )

@@ -7,12 +7,14 @@
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adapters.opponents.protocol import Source
 from adapters.opponents.resolver import resolver_for_rules
@@ -27,6 +29,11 @@ from snake_pz.rules import Rules
 
 Asked = Mapping[str, Any]
 """A request of Battlesnake's API, or an observation of Hungry Geese."""
+
+_UNUSED_TABLES = 8
+"""Players of rules that no game has at the moment, kept because the next games are likely to have them again."""
+_MOST_TABLES = 64
+"""Each has a player of its own in memory."""
 
 
 class MoveMaker:
@@ -90,15 +97,47 @@ class MoveMaker:
             batches.setdefault(id(one.table), []).append(number)
         for numbers in batches.values():
             batch = [seen[number] for number in numbers]
-            directions[numbers] = batch[0].table.act([(one.row, one.snake, one.position) for one in batch])
+            table = batch[0].table
+            state = SnakeState.from_positions(table.rules, [one.position for one in batch])
+            directions[numbers] = table.act(state, np.array([one.row for one in batch]), np.array([one.snake for one in batch]))
         return [one.names[direction] for one, direction in zip(seen, directions.tolist(), strict=True)]
+
+    def prepare(self, rules: Rules) -> None:
+        """Make the player for games with these rules and have it move once, which compiles and loads whatever it needs.
+
+        Raises:
+            FileNotFoundError, TypeError, ValueError: as the first request of such a game would.
+        """
+        started, table = SnakeEngine(rules, seed=0), self._table(rules)
+        started.reset()
+        row = table.sit()
+        table.act(started.save(), np.array([row]), np.array([0]))
+        table.leave(row)
+
+    def begin(self, asked: Asked) -> None:
+        """Make room and, if need be, a player for the game that a request is from, so that its first move takes no longer.
+
+        Raises:
+            FileNotFoundError, TypeError, ValueError: as `move`.
+        """
+        self._see(asked, {})
 
     def end(self, asked: Asked) -> None:
         """Forget the game that a request is from, as its last one, `/end`, says."""
-        self._forget(_key(asked))
+        self._forget(key_of(asked))
+
+    def forget_idle(self, seconds: float) -> None:
+        """Forget the games that were not asked about for so long."""
+        while self._games and next(iter(self._games.values())).asked_at < time.monotonic() - seconds:
+            self._forget(next(iter(self._games)))
+
+    @property
+    def num_games(self) -> int:
+        """Games that are remembered, each snake's counted apart."""
+        return len(self._games)
 
     def _see(self, asked: Asked, configuration: Mapping[str, Any]) -> _Seen:
-        key = _key(asked)
+        key = key_of(asked)
         game = self._games.get(key)
         if "geese" in asked:
             rules = hungry_geese.rules(asked, configuration)
@@ -120,8 +159,8 @@ class MoveMaker:
         if game is None or not goes_on:
             self._forget(key)
             table = self._table(rules)
-            game = _Game(table, table.sit(), snakes, asked)
-        self._games[key] = game._replace(last=asked)
+            game = _Game(table, table.sit(), snakes, asked, 0.0)
+        self._games[key] = game._replace(last=asked, asked_at=time.monotonic())
         self._games.move_to_end(key)
         while len(self._games) > self._most_games:
             self._forget(next(iter(self._games)))
@@ -129,6 +168,10 @@ class MoveMaker:
 
     def _table(self, rules: Rules) -> _Table:
         if rules not in self._tables:
+            for unused in [known for known, table in self._tables.items() if table.empty][:-_UNUSED_TABLES]:
+                del self._tables[unused]
+            if len(self._tables) >= _MOST_TABLES:
+                raise ValueError(f"the games at a time may have {_MOST_TABLES} sets of rules at most: end some of them first")
             self._tables[rules] = _Table(rules, self._player(rules))
         return self._tables[rules]
 
@@ -140,8 +183,8 @@ class MoveMaker:
 
     def _forget(self, key: Hashable) -> None:
         game = self._games.pop(key, None)
-        if game is not None and game.table.leave(game.row):
-            del self._tables[game.table.rules]
+        if game is not None:
+            game.table.leave(game.row)
 
 
 def best_move(player: Any, asked: Asked, configuration: Mapping[str, Any] | None = None) -> str:
@@ -175,6 +218,7 @@ class _Game(NamedTuple):
     row: int
     snakes: list[str]  # ids of all that started; of Battlesnake only
     last: Asked
+    asked_at: float  # seconds of `time.monotonic`
 
 
 class _Seen(NamedTuple):
@@ -203,16 +247,18 @@ class _Table:
         self._player.reset(row * self.rules.num_snakes + np.arange(self.rules.num_snakes))
         return row
 
-    def leave(self, row: int) -> bool:
-        """Give a row back; whether no game is left."""
+    def leave(self, row: int) -> None:
+        """Give a row back."""
         self._free.append(row)
+
+    @property
+    def empty(self) -> bool:
+        """Whether no game is left."""
         return len(self._free) == self._engine.num_games
 
-    def act(self, asked: Sequence[tuple[int, int, Position]]) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Directions (B,) of snakes in the positions of their rows."""
-        rows = np.array([row for row, _, _ in asked])
-        self._engine.load(SnakeState.from_positions(self.rules, [position for _, _, position in asked]), rows)
-        snakes = np.array([snake for _, snake, _ in asked])
+    def act(self, state: SnakeState, rows: NDArray[np.intp], snakes: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Directions (B,) of snakes (B,) in the games (B,) of a state, which have these rows (B,)."""
+        self._engine.load(state, rows)
         return self._seated.act(rows * self.rules.num_snakes + snakes)
 
     def _grow(self, num_games: int) -> None:
@@ -223,10 +269,23 @@ class _Table:
         self._free += reversed(range(known, num_games))
 
 
-def _key(asked: Asked) -> Hashable:
-    """What tells the games and snakes apart. Kaggle's geese have no name for a game: an agent plays one at a time."""
+def key_of(asked: Asked) -> Hashable:
+    """What tells the games and snakes apart. Kaggle's geese have no name for a game: an agent plays one at a time.
+
+    Raises:
+        ValueError: it is neither a request nor an observation.
+    """
     if not isinstance(asked, Mapping):
         raise ValueError(f"expected a request of Battlesnake's API or an observation of Hungry Geese, got {short(asked)}")
     if "geese" in asked:
         return "geese", hungry_geese.index(asked)
-    return str(field(asked, "game.id")), str(field(asked, "you.id"))
+    return game_and_snake(asked)
+
+
+def game_and_snake(request: Asked) -> tuple[str, str]:
+    """The ids of the game and the snake that a request of Battlesnake's API is for.
+
+    Raises:
+        ValueError: it names none.
+    """
+    return str(field(request, "game.id")), str(field(request, "you.id"))

@@ -8,6 +8,7 @@ shouts and customizations have no meaning for the rules and are not read.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, get_args
 
 import numpy as np
@@ -66,7 +67,12 @@ def rules(request: Request, num_snakes: int | None = None) -> Rules:
         fields |= {"food_minimum": 0, "food_chance": 0.0}
     if mode == "royale" or game_map == "royale":
         fields["shrink_every"] = whole(settings, "royale.shrinkEveryNTurns", 0, 2**30, 25)
-    return Rules.battlesnake(mode, **(fields | changes))
+    return _rules(mode, tuple((fields | changes).items()))
+
+
+@lru_cache(maxsize=64)  # every request of a game has the same
+def _rules(mode: Battlesnake, fields: tuple[tuple[str, Any], ...]) -> Rules:
+    return Rules.battlesnake(mode, **dict(fields))
 
 
 def ids(request: Request) -> list[str]:

@@ -21,7 +21,7 @@ def field(data: Any, path: str, default: Any = _MISSING) -> Any:
     """
     value = data
     for key in path.split("."):
-        if not isinstance(value, Mapping) or value.get(key) is None:
+        if not isinstance(value, (dict, Mapping)) or value.get(key) is None:  # a dict is found out ten times as fast
             if default is _MISSING:
                 raise ValueError(f"{path} is missing")
             return default
@@ -36,6 +36,8 @@ def whole(data: Any, path: str, low: int, high: int, default: Any = _MISSING) ->
         ValueError: it is missing without a default, no whole number, or not from `low` to `high`.
     """
     value = field(data, path, default)
+    if type(value) is int and low <= value <= high:
+        return value
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value // 1 or not low <= value <= high:
         raise ValueError(f"{path} must be a whole number from {low} to {high}, got {short(value)}")
     return int(value)

@@ -38,9 +38,9 @@ def test_the_public_names_are_those_that_the_pages_use() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_have_the_options_that_the_pages_give_them(page: Path) -> None:
-    for line in re.findall(r"snake-pz ((?:train|play|watch|tournament|bench)\b[^`\n|#]*)", page.read_text()):
+    for line in re.findall(r"snake-pz ((?:train|play|watch|tournament|bench|serve)\b[^`\n|#]*)", page.read_text()):
         words = line.split()
-        command = words[:2] if words[0] == "bench" and len(words) > 1 else words[:1]
+        command = words[:2] if words[0] in ("bench", "serve") and len(words) > 1 else words[:1]
         known = CliRunner().invoke(app, [*command, "--help"], env={"COLUMNS": "300", "TERM": "dumb"}).output
         for option in re.findall(r"(?<!\S)--[a-z][a-z-]*", line):
             assert re.search(rf"{option}\b", known), f"{page.name}: snake-pz {' '.join(command)} has no {option}"

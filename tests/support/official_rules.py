@@ -129,6 +129,45 @@ def battlesnake_position(record: Record) -> Position:
     )
 
 
+def battlesnake_request(record: Record) -> dict[str, Any]:
+    """The request in which the official engine would show a recorded position."""
+
+    def points(cells: list[list[int]]) -> list[dict[str, int]]:
+        return [{"x": x, "y": y} for x, y in cells]
+
+    settings = record["settings"]
+    snakes = [
+        {"id": snake["id"], "name": snake["id"], "health": snake["health"], "body": points(snake["body"])}
+        for snake in record["snakes"]
+        if not snake["cause"]
+    ]
+    return {
+        "game": {
+            "id": record["game"],
+            "ruleset": {
+                "name": record["ruleset"],
+                "version": "v1.2.3",
+                "settings": {
+                    "foodSpawnChance": settings["foodSpawnChance"],
+                    "minimumFood": settings["minimumFood"],
+                    "hazardDamagePerTurn": settings["damagePerTurn"],
+                    "royale": {"shrinkEveryNTurns": settings["shrinkEveryNTurns"]},
+                },
+            },
+            "map": "standard",
+            "timeout": 500,
+        },
+        "turn": record["turn"],
+        "board": {
+            "height": record["height"],
+            "width": record["width"],
+            "food": points(record["food"]),
+            "hazards": points(record["hazards"]),
+            "snakes": snakes,
+        },
+    }
+
+
 def _battlesnake_actions(record: Record) -> list[int]:
     return [BATTLESNAKE_MOVES.get(record["moves"].get(snake["id"], "up"), INVALID_ACTION) for snake in record["snakes"]]
 

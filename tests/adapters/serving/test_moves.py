@@ -10,6 +10,7 @@ from stable_baselines3 import PPO
 
 from adapters import frozen, make_sb3_env, mixture
 from adapters.opponents.resolver import resolver_for_rules
+from adapters.serving import moves
 from adapters.serving.moves import MoveMaker, best_move
 from snake_pz import Rules, SnakeEngine, make_bot
 from snake_pz.core.views import EngineGames
@@ -147,3 +148,51 @@ def test_what_is_no_request_is_refused() -> None:
 def test_a_mixture_is_not_one_player() -> None:
     with pytest.raises(ValueError, match="a pool or mixture is not one player"):
         best_move(mixture({"greedy": 1, "random": 1}), request(engine(BATTLESNAKE), 0))
+
+
+def test_players_of_rules_that_come_again_are_kept_and_those_of_many_rules_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moves, "_UNUSED_TABLES", 1)
+    monkeypatch.setattr(moves, "_MOST_TABLES", 3)
+    made: list[Rules] = []
+    real = MoveMaker._player
+
+    def player(self: MoveMaker, rules: Rules) -> Any:
+        made.append(rules)
+        return real(self, rules)
+
+    monkeypatch.setattr(MoveMaker, "_player", player)
+    maker, boards = MoveMaker("greedy"), [BATTLESNAKE.replace(width=side) for side in (7, 8, 9, 10)]
+    asked = [request(engine(rules), 0) | {"game": request(engine(rules), 0)["game"] | {"id": str(rules)}} for rules in boards]
+    for one in (asked[0], asked[0], asked[1], asked[0]):
+        maker.begin(one)
+        maker.end(one)
+    assert made == boards[:2]
+    for one in asked[:3]:
+        maker.begin(one)
+    with pytest.raises(ValueError, match="may have 3 sets of rules at most"):
+        maker.begin(asked[3])
+    maker.end(asked[1])
+    maker.end(asked[2])
+    maker.begin(asked[3])
+    assert maker.num_games == 2
+
+
+def test_idle_games_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(moves.time, "monotonic", lambda: now[0])
+    games, maker = engine(BATTLESNAKE, 2), MoveMaker(Remembers())
+    maker.move(request(games, 0, 0))
+    now[0] = 50.0
+    maker.move(request(games, 0, 1))
+    maker.forget_idle(40)
+    assert maker.num_games == 1
+    assert maker.move(request(games, 0, 1)) == "right"
+
+
+def test_a_player_that_is_prepared_begins_its_first_game_afresh() -> None:
+    player = Remembers()
+    maker = MoveMaker(player)
+    maker.prepare(BATTLESNAKE)
+    assert (player.batches, maker.num_games) == ([1], 0)
+    maker.begin(request(engine(BATTLESNAKE), 0))
+    assert maker.move(request(engine(BATTLESNAKE), 0)) == "up"

@@ -11,49 +11,10 @@ import pytest
 
 from snake_pz import Rules, SnakeEngine, SnakeState
 from snake_pz.formats import battlesnake
-from tests.support.official_rules import battlesnake_position, battlesnake_rules, read
+from tests.support.official_rules import battlesnake_position, battlesnake_request, battlesnake_rules, read
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 RULESETS = ("standard", "wrapped", "constrictor", "solo", "royale")
-
-
-def as_request(record: dict[str, Any]) -> dict[str, Any]:
-    """The request in which the official engine would show a recorded position."""
-
-    def points(cells: list[list[int]]) -> list[dict[str, int]]:
-        return [{"x": x, "y": y} for x, y in cells]
-
-    settings = record["settings"]
-    snakes = [
-        {"id": snake["id"], "name": snake["id"], "health": snake["health"], "body": points(snake["body"])}
-        for snake in record["snakes"]
-        if not snake["cause"]
-    ]
-    return {
-        "game": {
-            "id": record["game"],
-            "ruleset": {
-                "name": record["ruleset"],
-                "version": "v1.2.3",
-                "settings": {
-                    "foodSpawnChance": settings["foodSpawnChance"],
-                    "minimumFood": settings["minimumFood"],
-                    "hazardDamagePerTurn": settings["damagePerTurn"],
-                    "royale": {"shrinkEveryNTurns": settings["shrinkEveryNTurns"]},
-                },
-            },
-            "map": "standard",
-            "timeout": 500,
-        },
-        "turn": record["turn"],
-        "board": {
-            "height": record["height"],
-            "width": record["width"],
-            "food": points(record["food"]),
-            "hazards": points(record["hazards"]),
-            "snakes": snakes,
-        },
-    }
 
 
 def is_of_a_game(record: dict[str, Any]) -> bool:
@@ -66,7 +27,7 @@ def test_recorded_positions_are_read_and_written(ruleset: str) -> None:
     records = [record for record in read(DATA / f"bs_{ruleset}.jsonl.gz") if is_of_a_game(record)]
     assert len(records) > 100
     for record in records:
-        asked, names = json.loads(json.dumps(as_request(record))), [snake["id"] for snake in record["snakes"]]
+        asked, names = json.loads(json.dumps(battlesnake_request(record))), [snake["id"] for snake in record["snakes"]]
         rules = battlesnake.rules(asked, len(names))
         assert (rules.width, rules.height, rules.num_snakes) == (record["width"], record["height"], len(names))
         state = SnakeState.from_positions(rules, [battlesnake.position(asked, names)])
