@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from adapters.gym import make_gym_env, make_gym_vec
     from adapters.networks import policy_kwargs, snake_policy_kwargs
     from adapters.opponents.models import load_model
+    from adapters.opponents.onnx_export import export_onnx
     from adapters.opponents.parse import frozen, mixture
     from adapters.opponents.pool import OpponentPool
     from adapters.opponents.protocol import Opponent, Source
@@ -49,6 +50,7 @@ __all__ = [
     "Source",
     "best_move",
     "curried_env_test",
+    "export_onnx",
     "frozen",
     "load_model",
     "make_gym_env",
@@ -70,6 +72,7 @@ __getattr__, __dir__, _ = lazy_loader.attach(
         "gym": ["make_gym_env", "make_gym_vec"],
         "networks": ["policy_kwargs", "snake_policy_kwargs"],
         "opponents.models": ["load_model"],
+        "opponents.onnx_export": ["export_onnx"],
         "opponents.pool": ["OpponentPool"],
         "opponents.protocol": ["Opponent", "Source"],
         "opponents.parse": ["frozen", "mixture"],

@@ -120,6 +120,8 @@ class ReachabilityFeatures(nn.Module):
         if view.shape[-1] < side:
             raise ValueError(f"to look {turns} turns ahead takes a view of {side} cells a side or more, got {view.shape[-1]}")
         inside = slice(centre - half, centre + half + 1)
+        if torch.onnx.is_in_onnx_export():
+            return self._on_grids(view[:, :5, inside, inside])
         # Rows first and the batch last: then a step up or down moves whole blocks of memory.
         own, others, heads, food, walls = view[:, :5, inside, inside].permute(1, 2, 0, 3)
         taken = torch.maximum(torch.maximum(own, others), walls.floor()).contiguous()  # hazards are below 1
@@ -153,6 +155,38 @@ class ReachabilityFeatures(nn.Module):
         counts = _count_bits(ours).sum(1, dtype=self._dtype) * self.scale
         fed = (ours & food[:, None]).amax(1).clamp(max=1)
         return torch.cat([counts.flatten(0, 1), fed.flatten(0, 1), torch.cat(meets).clamp(max=1)]).t()
+
+    def _on_grids(self, view: torch.Tensor) -> torch.Tensor:
+        """The same from (B, 5, side, side) with sets of cells as grids of 0.0 and 1.0, which ONNX has all operations for."""
+        half = self.turns
+        own, others, heads, food, walls = (view[:, plane] for plane in range(5))
+        taken = torch.maximum(torch.maximum(own, others), walls.floor())
+        longer, shorter = ((heads > 0.75).float(), ((heads > 0.25) & (heads <= 0.75)).float())
+        steps = torch.zeros(1, 3, self.side, self.side, device=view.device)
+        steps[0, 0, half, half - 1] = steps[0, 1, half - 1, half] = steps[0, 2, half, half + 1] = 1.0
+        counts, fed, meets = [], [], []
+        for turn in range(self.turns):
+            free = (taken <= self.free_by[turn].flatten()).float()[:, None]
+            if turn == 0:
+                rivals = torch.stack([longer, shorter], dim=1)
+                beside = _one_step(rivals)
+                before_others = anyway = steps * free
+                meets = [(anyway * beside[:, who, None]).amax((2, 3)) for who in (0, 1)]
+                rivals_before, rivals = rivals, beside * free
+            else:
+                rivals_before, rivals = rivals, _one_step(rivals) * free
+                first = 1 - torch.maximum(rivals[:, :1], rivals_before[:, 1:])
+                before_others, anyway = _one_step(before_others) * free * first, _one_step(anyway) * free
+            ours = torch.cat([before_others, anyway], dim=1)
+            counts.append(ours.sum((2, 3)) * self.scale[turn].flatten())
+            fed.append((ours * (food > 0.5).float()[:, None]).amax((2, 3)))
+        return torch.cat([*counts, *fed, *meets], dim=1)
+
+
+def _one_step(cells: torch.Tensor) -> torch.Tensor:
+    """(B, K, S, S) grids of 0.0 and 1.0 -> the same with all neighbours of their cells."""
+    pool = nn.functional.max_pool2d
+    return torch.maximum(pool(cells, (3, 1), 1, (1, 0)), pool(cells, (1, 3), 1, (0, 1)))
 
 
 def _count_bits(numbers: torch.Tensor) -> torch.Tensor:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from adapters.command.arenas import bench_serve, serve_app
+from adapters.command.models import card, export
 from adapters.command.options import TRUST, WHO, trust_of
 from adapters.command.terminal import command
 from adapters.training.recipe import Recipe, parse_opponent
@@ -21,6 +22,8 @@ bench_app = typer.Typer(help="Measure this machine.", no_args_is_help=True)
 app.add_typer(bench_app, name="bench")
 app.add_typer(serve_app, name="serve")
 bench_app.command(name="serve")(bench_serve)
+app.command()(export)
+app.command()(card)
 NUM_SNAKES = typer.Option("--num-snakes", "--snakes", help="Snakes on the board, people included.")
 
 

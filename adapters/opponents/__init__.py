@@ -11,6 +11,8 @@ import lazy_loader
 
 if TYPE_CHECKING:
     from adapters.opponents.lineup import OpponentLineup
+    from adapters.opponents.onnx_export import export_onnx
+    from adapters.opponents.onnx_opponent import OnnxOpponent
     from adapters.opponents.parse import frozen, mixture
     from adapters.opponents.policy import PolicyOpponent
     from adapters.opponents.pool import OpponentPool
@@ -18,14 +20,16 @@ if TYPE_CHECKING:
     from adapters.opponents.simple import CallableOpponent, RandomOpponent
 
 __all__ = [
-    "CallableOpponent", "Lineup", "Opponent", "OpponentLineup", "OpponentPool", "PolicyOpponent", "RandomOpponent", "Source",
-    "frozen", "mixture",
+    "CallableOpponent", "Lineup", "OnnxOpponent", "Opponent", "OpponentLineup", "OpponentPool", "PolicyOpponent",
+    "RandomOpponent", "Source", "export_onnx", "frozen", "mixture",
 ]  # fmt: skip
 
 __getattr__, __dir__, _ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "lineup": ["OpponentLineup"],
+        "onnx_export": ["export_onnx"],
+        "onnx_opponent": ["OnnxOpponent"],
         "policy": ["PolicyOpponent"],
         "pool": ["OpponentPool"],
         "protocol": ["Lineup", "Opponent", "Source"],

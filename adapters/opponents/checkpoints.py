@@ -59,7 +59,7 @@ def existing_checkpoint(path: str | os.PathLike[str], called: str = "") -> Path:
     file = find_checkpoint(path)
     if file is None:
         raise FileNotFoundError(
-            f"no checkpoint at {called or os.fspath(path)!r}: expected the path of a file that SB3's save() wrote"
+            f"no checkpoint at {called or os.fspath(path)!r}: expected a file that SB3's save() or export_onnx wrote"
         )
     return file
 

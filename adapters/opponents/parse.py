@@ -23,6 +23,7 @@ from adapters.opponents.unpickling import Trust, checked_trust
 from snake_pz.bots import is_bot
 
 if TYPE_CHECKING:
+    import gymnasium
     import torch
     from stable_baselines3.common.base_class import BaseAlgorithm
     from stable_baselines3.common.policies import BasePolicy
@@ -37,6 +38,11 @@ def is_reserved(word: str) -> bool:
     return word == "champion" or is_bot(word)
 
 
+def is_onnx(path: str | os.PathLike[str]) -> bool:
+    """Whether the file is an ONNX file and no checkpoint of Stable-Baselines3, by its name."""
+    return os.fspath(path).endswith(".onnx")
+
+
 def frozen(
     source: str | os.PathLike[str] | BaseAlgorithm | BasePolicy | OpponentPool,
     *,
@@ -46,6 +52,8 @@ def frozen(
     name: str | None = None,
     trust: Trust | None = None,
     custom_objects: Mapping[str, Any] | None = None,
+    observation: str | gymnasium.Space[Any] | None = None,
+    actions: str | gymnasium.Space[Any] | None = None,
 ) -> Frozen:
     """An opponent with its own settings, for use wherever an opponent is named.
 
@@ -63,13 +71,16 @@ def frozen(
             called as the files say; True: anything, so that a file may run any code; None: as set for the environment.
         custom_objects: settings of a checkpoint by name, such as "policy_class" or "policy_kwargs", instead of those in the
             file, which are not read then, as for SB3's `load`.
+        observation: what an ONNX file without metadata takes: "board", "egocentric" or "single" of the snake, or a space. Not
+            needed if the shape of its input tells.
+        actions: what it gives: "absolute" or "relative" of the snake, or a space. Not needed if the shape of its output tells.
 
     Raises:
         TypeError: `source` is none of these, or `trust` no names.
-        ValueError: a setting that a pool cannot have.
+        ValueError: a setting that such an opponent cannot have.
     """
     trusted = None if trust is None else checked_trust(trust)
-    given = Frozen(source, Settings(deterministic, device, vecnormalize, name, trusted, custom_objects))
+    given = Frozen(source, Settings(deterministic, device, vecnormalize, name, trusted, custom_objects, observation, actions))
     parse(given)  # raises here rather than where the opponent is used
     return given
 
@@ -120,8 +131,8 @@ def parse(word: Any, *, own_pool: OpponentPool | None = None) -> Parsed:
 
     Args:
         word: one of
-            - the path of an SB3 checkpoint: any PathLike, or a string that is not `is_reserved` and ends in .zip, has a path
-              separator or names a file, with or without its .zip;
+            - the path of an SB3 checkpoint or an ONNX file: any PathLike, or a string that is not `is_reserved` and ends in
+              .zip or .onnx, has a path separator or names a file, with or without its .zip;
             - the path of a pool's folder, or an `OpponentPool`;
             - "champion", the checkpoint that comes with this package. It plays on boards whose longer side is 11, with any
               rules and number of snakes. It was trained and measured on the classic 11x11 board with four snakes and is weaker
@@ -231,6 +242,7 @@ def _frozen(given: Frozen, own_pool: OpponentPool | None) -> Parsed:
     source, settings = given.source, given.settings
     if isinstance(source, OpponentPool):
         return _pool(source, settings, own_pool)
+    _check_settings(source, settings)
     if isinstance(source, str) and source == "champion":
         return Checkpoint(CHAMPION, replace(settings, name=settings.name or "champion"))
     if isinstance(source, os.PathLike) or (isinstance(source, str) and not is_bot(source)):
@@ -253,7 +265,9 @@ def _path(text: str | os.PathLike[str], settings: Settings, own_pool: OpponentPo
         return Checkpoint(file.absolute(), settings, _label(text))
     inside = path / "pool"
     separators = [separator for separator in (os.sep, os.altsep) if separator]
-    looks_like_one = isinstance(text, os.PathLike) or text.endswith(".zip") or any(part in text for part in separators)
+    looks_like_one = (
+        isinstance(text, os.PathLike) or text.endswith((".zip", ".onnx")) or any(part in text for part in separators)
+    )
     if path.is_dir() and (looks_like_one or is_pool(inside)):
         raise ValueError(
             f"{os.fspath(text)!r} is a folder, but not a pool's: "
@@ -278,13 +292,22 @@ def _pool(source: OpponentPool | Path, settings: Settings, own_pool: OpponentPoo
             f"the only OpponentPool among the opponents may be the learner's own, {str(own_pool.folder)!r}, because members of "
             f"another could not be told from its own by name, got that of {str(source.folder)!r}: give its path instead"
         )
-    if settings.vecnormalize is not None or settings.name is not None or settings.custom_objects:
-        raise ValueError(
-            "the members of a pool have their own names and statistics, got "
-            f"vecnormalize={settings.vecnormalize!r}, name={settings.name!r}, custom_objects={settings.custom_objects!r}: "
-            "leave these out"
-        )
+    single = ("vecnormalize", "name", "custom_objects", "observation", "actions")
+    if given := {name: value for name in single if (value := getattr(settings, name)) not in (None, {})}:
+        raise ValueError(f"the members of a pool have their own names, statistics and spaces, got {given}: leave these out")
     return Pool(source, settings, prefix)
+
+
+def _check_settings(source: Any, settings: Settings) -> None:
+    """Refuse settings that mean nothing for this opponent, because it would play unlike what was asked for."""
+    if isinstance(source, (str, os.PathLike)) and is_onnx(source):
+        if settings.vecnormalize is not None or settings.custom_objects:
+            raise ValueError(
+                "an ONNX file has its normalisation inside, and no settings of Stable-Baselines3: leave out vecnormalize and "
+                "custom_objects, and give them when it is exported"
+            )
+    elif settings.observation is not None or settings.actions is not None:
+        raise ValueError("observation and actions are for ONNX files; checkpoints and models have spaces of their own")
 
 
 def _is_live(thing: Any) -> bool:

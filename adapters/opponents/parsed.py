@@ -28,6 +28,8 @@ class Settings:
         name: its name in infos.
         trust: classes that its files may name beside known ones; True: anything.
         custom_objects: settings of a checkpoint instead of those in its file.
+        observation: what an ONNX file takes: the name of an encoding of the snake, or a space.
+        actions: what it gives: the name of an action set of the snake, or a space.
     """
 
     deterministic: bool | None = None
@@ -36,6 +38,8 @@ class Settings:
     name: str | None = None
     trust: bool | frozenset[str] | None = None
     custom_objects: Mapping[str, Any] | None = field(default=None, hash=False)
+    observation: Any = field(default=None, hash=False)
+    actions: Any = field(default=None, hash=False)
 
 
 @dataclass(frozen=True)

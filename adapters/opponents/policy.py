@@ -65,6 +65,8 @@ class PolicyOpponent(Player):
 
     Attributes:
         observation_space: one of `shown`, or the policy's own if it fits none of them.
+        policy: the policy itself; read-only.
+        preprocessing: the steps from `observation_space` to what the policy was trained on.
 
     Raises:
         FileNotFoundError: there is no such checkpoint, or no such file of statistics.
@@ -93,12 +95,12 @@ class PolicyOpponent(Player):
             self.name, policy = name or type(source).__name__, copy_policy(source, device)
         whose = f"opponent {self.name!r}"
         found, statistics = _statistics(source, trust) if vecnormalize is None else (True, load_statistics(vecnormalize, trust))
-        self._preprocessing = Preprocessing(policy.observation_space, shown, statistics, whose)
+        self.preprocessing = Preprocessing(policy.observation_space, shown, statistics, whose)
         if not found:
             warn_if_missing(source, whose)
-        self.observation_space: gymnasium.Space[Any] = self._preprocessing.observation_space
+        self.observation_space: gymnasium.Space[Any] = self.preprocessing.observation_space
         self.action_space: gymnasium.Space[Any] = policy.action_space
-        if self._preprocessing.transposes_stacks and policy.features_extractor_class is not FlattenExtractor:
+        if self.preprocessing.transposes_stacks and policy.features_extractor_class is not FlattenExtractor:
             warnings.warn(
                 f"opponent {self.name!r} plays as it was trained, on stacked frames that Stable-Baselines3 transposed although "
                 "their channels were first, so that its convolutions see no pictures: train it anew with "
@@ -122,7 +124,7 @@ class PolicyOpponent(Player):
         """One batched forward pass, as `Opponent.act`."""
         import torch
 
-        observations = self._preprocessing.apply(observations, slots)
+        observations = self.preprocessing.apply(observations, slots)
         with torch.inference_mode():
             if self._actor is None:
                 return self._predict(observations, slots, action_masks)
@@ -136,7 +138,7 @@ class PolicyOpponent(Player):
 
     @override
     def reset(self, slots: Slots) -> None:
-        self._preprocessing.reset(slots)
+        self.preprocessing.reset(slots)
         if self._states is not None:
             self._states.clear(slots)
 

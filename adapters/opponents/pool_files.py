@@ -37,6 +37,11 @@ def writers(model: Any, trust: Trust) -> tuple[Writer, Writer | None, tuple[str,
     """
     if isinstance(model, (str, os.PathLike)):
         source = existing_checkpoint(model)
+        if source.suffix == ".onnx":
+            raise ValueError(
+                f"a pool keeps checkpoints of Stable-Baselines3, got the ONNX file {os.fspath(model)!r}: let it play beside "
+                'the pool, mixture({pool: 3, "file.onnx": 1})'
+            )
         policy, beside = load_policy(source, "cpu", trust), find_statistics(source, trust)
         if beside is None:
             check_none_missing(source, str(source))

@@ -3,12 +3,11 @@
 SB3 saves a policy's spaces, not the wrappers between them and the environment. Which of `VecNormalize`, `VecFrameStack` and
 `VecTransposeImage` there were, and in which order, is found from the spaces and from the statistics that were saved.
 
-Importing this module loads neither torch nor Stable-Baselines3; calling its functions does.
+Loads neither torch nor Stable-Baselines3.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -78,11 +77,11 @@ class Normalize(Step):
 
     def __init__(self, statistics: VecNormalize) -> None:
         self.space: gymnasium.Space[Any] = statistics.observation_space
-        self._statistics = statistics
+        self.statistics = statistics
 
     @override
     def apply(self, observations: Observations, slots: Slots) -> Observations:
-        return self._statistics.normalize_obs(observations)
+        return self.statistics.normalize_obs(observations)
 
     @override
     def reset(self, slots: Slots) -> None: ...
@@ -161,9 +160,9 @@ class Preprocessing:
         ways = [(space, way) for space in shown or [trained_on] for way in _ways(space, trained_on, statistics)]
         if not ways:
             _check_normalized(trained_on, shown, statistics, whose)
-        self._steps: Sequence[Step]
-        self.observation_space, self._steps = min(ways, key=lambda way: len(way[1]), default=(trained_on, []))
-        neighbours = zip(self._steps, self._steps[1:], strict=False)
+        self.steps: Sequence[Step]
+        self.observation_space, self.steps = min(ways, key=lambda way: len(way[1]), default=(trained_on, []))
+        neighbours = zip(self.steps, self.steps[1:], strict=False)
         self.transposes_stacks = any(
             isinstance(step, StackFrames) and step.axis == 0 and isinstance(after, PutChannelsFirst)
             for step, after in neighbours
@@ -171,13 +170,13 @@ class Preprocessing:
 
     def apply(self, observations: Observations, slots: Slots) -> Observations:
         """(B, *observation_space) -> (B, *trained_on). Call it once per turn and slot, because frames are remembered."""
-        for step in self._steps:
+        for step in self.steps:
             observations = step.apply(observations, slots)
         return observations
 
     def reset(self, slots: Slots) -> None:
         """The games of these slots restarted."""
-        for step in self._steps:
+        for step in self.steps:
             step.reset(slots)
 
 
@@ -197,9 +196,6 @@ def _next_steps(
     shown: gymnasium.Space[Any], trained_on: gymnasium.Space[Any], statistics: VecNormalize | None
 ) -> Iterator[tuple[Step, VecNormalize | None]]:
     """Possible next wrappers, each with the statistics that remain to be used."""
-    from stable_baselines3.common.preprocessing import is_image_space
-    from stable_baselines3.common.vec_env import VecTransposeImage
-
     if statistics is not None and _takes(statistics, shown):
         yield Normalize(statistics), None
     if isinstance(shown, spaces.Box) and isinstance(trained_on, spaces.Box) and shown.shape:
@@ -207,21 +203,27 @@ def _next_steps(
         if frames > 1 and not left:
             for axis in (0, -1) if len(shown.shape) > 1 else (-1,):
                 yield StackFrames(shown, frames, axis), statistics
-        if is_image_space(shown) and np.argmin(shown.shape) != 0:  # SB3's rule, though (14, 11, 11) be channels first
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # that the height is the smallest side: this is only one way that is tried
-                transposed = VecTransposeImage.transpose_space(shown)
-            yield PutChannelsFirst(transposed), statistics
+        if _is_image(shown) and np.argmin(shown.shape) != 0:  # SB3's rule, though (14, 11, 11) be channels first
+            height, width, channels = shown.shape
+            yield PutChannelsFirst(spaces.Box(0, 255, (channels, height, width), np.uint8)), statistics
+
+
+def _is_image(space: gymnasium.Space[Any]) -> bool:
+    """Whether Stable-Baselines3 takes observations for images; this is its `is_image_space` without loading it."""
+    return (
+        isinstance(space, spaces.Box)
+        and len(space.shape) == 3
+        and space.dtype == np.uint8
+        and bool((space.low == 0).all() and (space.high == 255).all())
+    )
 
 
 def _takes(statistics: VecNormalize, shown: gymnasium.Space[Any]) -> bool:
     """Whether the statistics are of this space, by shape and bounds; statistics of images do not keep the dtype uint8."""
-    from stable_baselines3.common.preprocessing import is_image_space
-
     of = statistics.observation_space
     if isinstance(shown, spaces.Box) and isinstance(of, spaces.Box):
         same_bounds = shown.shape == of.shape and np.allclose(shown.low, of.low) and np.allclose(shown.high, of.high)
-        return same_bounds or (is_image_space(shown) and shown.shape == of.shape)
+        return same_bounds or (_is_image(shown) and shown.shape == of.shape)
     return shown == of
 
 
@@ -232,8 +234,6 @@ def _check_normalized(
     whose: str,
 ) -> None:
     """Raise an error about the statistics if no steps lead from the games to the policy."""
-    from stable_baselines3.common.preprocessing import is_image_space
-
     if statistics is not None:
         alike = "".join(hidden_difference(statistics.observation_space, space) for space in shown)
         raise ValueError(
@@ -246,7 +246,7 @@ def _check_normalized(
         and len(trained_on.shape) == 3
         and trained_on.dtype == np.float32
         and np.all(trained_on.high == -trained_on.low)
-        and any(is_image_space(space) for space in shown)
+        and any(_is_image(space) for space in shown)
     ):
         raise ValueError(
             f"{whose} sees {trained_on}, images as VecNormalize makes them, but there are no statistics to make them with: "

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from adapters.games.common_spaces import OwnSpaces, own_spaces
@@ -10,7 +11,7 @@ from adapters.games.game_batch import GameBatch
 from adapters.games.space_words import hidden_difference
 from adapters.opponents.checkpoints import existing_checkpoint
 from adapters.opponents.mixture_source import MixtureSource
-from adapters.opponents.parse import CHAMPION, by_seat, parse
+from adapters.opponents.parse import CHAMPION, by_seat, is_onnx, parse
 from adapters.opponents.parsed import Bot, Checkpoint, Function, Live, Mixture, Pool, Ready, Settings
 from adapters.opponents.policy import PolicyOpponent
 from adapters.opponents.pool_source import PoolSource
@@ -36,6 +37,7 @@ class Resolver:
         device: device on which policies predict.
         deterministic: whether policies play their likeliest action instead of sampling.
         trust: what files may ask for beside known classes, as for `frozen`.
+        rules: of the snake's games, whose encodings and action sets have names; None: other games.
     """
 
     def __init__(
@@ -48,8 +50,9 @@ class Resolver:
         device: torch.device | str = "auto",
         deterministic: bool = False,
         trust: Trust = False,
+        rules: Rules | None = None,
     ) -> None:
-        self._trust = checked_trust(trust)
+        self._trust, self._rules = checked_trust(trust), rules
         self._observation_space, self._action_space = observation_space, action_space
         self._shown = [observation_space, *other_spaces]
         self._bot, self._device, self._deterministic = make_bot, device, deterministic
@@ -74,6 +77,8 @@ class Resolver:
                 return self._make_bot(name)
             case Checkpoint(file, settings, label):
                 existing_checkpoint(file, called=label)
+                if is_onnx(file):
+                    return self._onnx(file, settings, label)
                 return PolicyOpponent(file, shown=self._shown, **self._settings(settings, label))
             case Live():
                 return PolicyOpponent(parsed.thing, shown=self._shown, **self._settings(parsed.settings))
@@ -109,6 +114,20 @@ class Resolver:
             "trust": self._trust if settings.trust is None else settings.trust,
         }
 
+    def _onnx(self, file: Path, settings: Settings, label: str) -> Opponent:
+        from adapters.opponents.onnx_opponent import OnnxOpponent
+
+        observations, actions = named_spaces(self._rules)
+        return OnnxOpponent(
+            file,
+            shown=self._shown,
+            observation_space=_space(settings.observation, observations, "observation"),
+            action_space=_space(settings.actions, actions, "actions"),
+            actions=list(actions.values()) or [self._action_space],
+            deterministic=self._deterministic if settings.deterministic is None else settings.deterministic,
+            name=settings.name or label,
+        )
+
     def _make_bot(self, name: str) -> Opponent:
         try:
             return self._bot(name)
@@ -120,6 +139,26 @@ class Resolver:
         if name != "champion":
             return self._bot(name)
         return PolicyOpponent(CHAMPION, shown=self._shown, **self._settings(settings, name))
+
+
+def named_spaces(rules: Rules | None) -> tuple[Mapping[str, gymnasium.Space[Any]], Mapping[str, gymnasium.Space[Any]]]:
+    """The spaces of the snake's encodings and of its action sets, by name; none for other games."""
+    if rules is None:
+        return {}, {}
+    from snake_pz.core.actions import ACTIONS, action_space
+    from snake_pz.core.observations import OBSERVATIONS, observation_space
+
+    return {name: observation_space(rules, name) for name in OBSERVATIONS}, {name: action_space(name) for name in ACTIONS}
+
+
+def _space(given: Any, named: Mapping[str, gymnasium.Space[Any]], setting: str) -> gymnasium.Space[Any] | None:
+    if not isinstance(given, str):
+        space: gymnasium.Space[Any] | None = given
+        return space
+    if given not in named:
+        known = f"one of {', '.join(map(repr, named))} or a space" if named else "a space, because this is not the snake"
+        raise ValueError(f"{setting} of an ONNX file must be {known}, got {given!r}")
+    return named[given]
 
 
 def opponents_for(
@@ -185,18 +224,18 @@ def resolver_for_rules(
         trust: as for the `Resolver`.
     """
     from snake_pz.bots import make_bot
-    from snake_pz.core.actions import action_space
-    from snake_pz.core.observations import OBSERVATIONS, observation_space
 
-    shown, *others = (observation_space(rules, name) for name in OBSERVATIONS)
+    observations, actions = named_spaces(rules)
+    shown, *others = observations.values()
     return Resolver(
         observation_space=shown,
-        action_space=action_space("absolute"),
+        action_space=actions["absolute"],
         make_bot=lambda name: make_bot(name, rules),
         other_spaces=others,
         device=device,
         deterministic=deterministic,
         trust=trust,
+        rules=rules,
     )
 
 
@@ -224,6 +263,7 @@ def _resolver(games: GameBatch, spaces: OwnSpaces, device: torch.device | str, d
         device=device,
         deterministic=deterministic,
         trust=trust,
+        rules=games.snake_rules,
     )
 
 

@@ -132,3 +132,12 @@ def test_policy_kwargs_name_the_network_and_its_settings():
     assert kwargs["features_extractor_class"] is SnakeNet
     assert kwargs["features_extractor_kwargs"] == {"turns": 10}
     assert kwargs["net_arch"] == {"pi": [32], "vf": [32]}
+
+
+@pytest.mark.parametrize("turns", [3, 7, 10])
+def test_the_form_for_onnx_is_the_same(turns, monkeypatch):
+    seen = torch.as_tensor(views(Rules.battlesnake("royale"), 12).astype(np.float32) / 255)
+    features = ReachabilityFeatures(turns)
+    found = features(seen)
+    monkeypatch.setattr(torch.onnx, "is_in_onnx_export", lambda: True)
+    np.testing.assert_allclose(features(seen), found, atol=5e-6)

@@ -138,7 +138,7 @@ def test_weights_of_another_shape_are_refused_with_the_class(trained, tmp_path):
 
 
 def test_a_missing_checkpoint_says_where_it_looked(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"no checkpoint at '.*nothing\.zip': expected the path of a file"):
+    with pytest.raises(FileNotFoundError, match=r"no checkpoint at '.*nothing\.zip': expected a file that SB3's save"):
         resolve(str(tmp_path / "nothing.zip"), **WORLD)
     with pytest.raises(FileNotFoundError, match=r"no checkpoint at 'gone\.zip'"):
         resolve("gone.zip", **WORLD)

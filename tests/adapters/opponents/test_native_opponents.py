@@ -111,7 +111,7 @@ def test_normalised_and_stacked_by_a_live_model_that_trains_on(tmp_path):
     env.set_opponent(model, "now")
     (opponent,) = env.lineup.opponents
     assert opponent.observation_space == env.observation_space
-    statistics = opponent._preprocessing._steps[0]._statistics
+    statistics = opponent.preprocessing.steps[0].statistics
     mean, count = statistics.obs_rms.mean.copy(), statistics.obs_rms.count
     model.learn(32, reset_num_timesteps=False)
     np.testing.assert_array_equal(statistics.obs_rms.mean, mean)

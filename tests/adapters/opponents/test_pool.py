@@ -102,7 +102,7 @@ def test_a_model_is_saved_with_its_optimiser_and_its_statistics(tmp_path, monkey
     assert (copied.sha256, copied.statistics_sha256) == (member.sha256, member.statistics_sha256)
     games = make_sb3_env(pool, num_games=2, device="cpu")
     (opponent,) = games.lineup.opponents
-    assert opponent._preprocessing._steps  # normalised
+    assert opponent.preprocessing.steps  # normalised
     verified = pool.verified
     with monkeypatch.context() as patched:  # thinned out between a look at the files and their loading
         patched.setattr(pool, "verified", lambda member: (verified(member), pool.statistics(member).rename(tmp_path / "x"))[0])
@@ -921,7 +921,7 @@ def test_settings_reach_the_members(snakes):
         assert opponent.policy.device.type == ("meta" if alike is None else "cpu")
         if alike is not None:
             assert (len({*act(opponent, observations).tolist()}) == 1) == alike
-    with pytest.raises(ValueError, match=r"the members of a pool have their own names and statistics, got .*name='x'"):
+    with pytest.raises(ValueError, match=r"of a pool have their own names, statistics and spaces, got .*'name': 'x'"):
         frozen(pool, name="x")
 
 

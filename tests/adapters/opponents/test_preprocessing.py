@@ -331,7 +331,7 @@ def test_a_policy_of_normalised_images_without_statistics_is_told_where_they_bel
 
 def test_many_slots_cost_no_more_than_their_rows(normalized):
     opponent = PolicyOpponent(normalized[0], device="cpu")
-    assert opponent._preprocessing._steps[0]._statistics.old_obs.size == 0
+    assert opponent.preprocessing.steps[0].statistics.old_obs.size == 0
     assert act(opponent).shape == SLOTS.shape
 
 
