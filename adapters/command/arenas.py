@@ -1,9 +1,10 @@
-"""The commands for other arenas: `snake-pz serve battlesnake` and `snake-pz bench serve`."""
+"""The commands for other arenas: `snake-pz serve battlesnake`, `snake-pz bench serve`, `snake-pz import`."""
 
 from __future__ import annotations
 
 import signal
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -66,3 +67,21 @@ def bench_serve(
         from adapters.command.bench_serve import bench_serve as measure
 
         terminal.show(measure(player, games, seconds))
+
+
+def import_recorded(
+    game: Annotated[Path, typer.Argument(help="Frames or lines of Battlesnake, or an episode of Kaggle's geese.")],
+    record: Annotated[Path | None, typer.Option(help="Where to write the replay. Default: GAME.replay.jsonl.")] = None,
+) -> None:
+    """Make a replay of a game that another program recorded, checked against the rules turn by turn, for `watch`."""
+    with command() as terminal:
+        from snake_pz.replay.importing import import_game, read_recorded
+
+        recorded = read_recorded(game)
+        replay, differences = import_game(recorded)
+        path = game.with_suffix(".replay.jsonl") if record is None else record
+        replay.save(path)
+        for difference in differences:
+            terminal.say(difference)
+        length = f"{len(replay.actions)} of {len(recorded.moves)} turns"
+        terminal.say(f"wrote {path}: {length}" if differences else f"wrote {path}: {length}, all as by the rules")

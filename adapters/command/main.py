@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from adapters.command.arenas import bench_serve, serve_app
+from adapters.command.arenas import bench_serve, import_recorded, serve_app
 from adapters.command.models import card, export
 from adapters.command.options import TRUST, WHO, trust_of
 from adapters.command.terminal import command
@@ -24,6 +24,7 @@ app.add_typer(serve_app, name="serve")
 bench_app.command(name="serve")(bench_serve)
 app.command()(export)
 app.command()(card)
+app.command(name="import")(import_recorded)
 NUM_SNAKES = typer.Option("--num-snakes", "--snakes", help="Snakes on the board, people included.")
 
 

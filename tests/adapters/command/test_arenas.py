@@ -97,3 +97,24 @@ def test_serving_without_its_extra_says_what_to_install(monkeypatch: pytest.Monk
             signal.signal(number, handler)
     assert done.exit_code == 2
     assert "pip install 'snake-pz[serve]'" in " ".join(done.output.split())
+
+
+def test_a_game_is_imported_and_shown(tmp_path: Path) -> None:
+    rules = Rules.battlesnake(num_snakes=2)
+    engine = SnakeEngine(rules)
+    engine.reset(seeds=[1])
+    lines = [battlesnake.request(rules, engine.state, 0, 0)]
+    for _ in range(2):
+        engine.step(engine.action_masks("absolute").argmax(axis=2))
+        lines.append(battlesnake.request(rules, engine.state, 0, 0))
+    (tmp_path / "game.log").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    done = CliRunner().invoke(app, ["import", str(tmp_path / "game.log")])
+    assert done.exit_code == 0, done.output
+    assert done.output.endswith("game.replay.jsonl: 2 of 2 turns, all as by the rules\n")
+    lines[2]["board"]["snakes"][0]["health"] = 1
+    (tmp_path / "game.log").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    done = CliRunner().invoke(app, ["import", str(tmp_path / "game.log"), "--record", str(tmp_path / "a.jsonl")])
+    assert done.output.splitlines()[0] == "turn 2: 0 has health 1, by the rules 98"
+    assert done.output.endswith("a.jsonl: 1 of 2 turns\n")
+    shown = CliRunner().invoke(app, ["watch", str(tmp_path / "a.jsonl"), "--ansi", "--fps", "1000"])
+    assert shown.exit_code == 0

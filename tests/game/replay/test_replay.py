@@ -217,7 +217,7 @@ def test_a_recording_that_broke_off_shows_what_there_is(tmp_path: Path) -> None:
             "differs from its recording",
         ),
         (lambda lines: [lines[0].replace('"seed":11', '"seed":12'), *lines[1:]], "differs from its recording on turn 1"),
-        (lambda lines: [lines[0].replace('"version":1', '"version":2'), *lines[1:]], "has version 2 of the format, expected 1"),
+        (lambda lines: [lines[0].replace('"version":1', '"version":3'), *lines[1:]], "has version 3 of the format, expected 1"),
         (lambda lines: [lines[0].replace("snake-pz replay", "chess"), *lines[1:]], "is no snake-pz replay"),
         (lambda lines: [lines[0].replace('"width"', '"widht"'), *lines[1:]], "unknown rule 'widht'"),
         (lambda lines: [*lines[:3], '["u","0000"]', *lines[4:]], "turn 3 has no action for each of 4 snakes"),
