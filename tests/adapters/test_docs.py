@@ -38,11 +38,9 @@ def test_the_public_names_are_those_that_the_pages_use() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_have_the_options_that_the_pages_give_them(page: Path) -> None:
-<<<<<<< HEAD
-    for line in re.findall(r"snake-pz ((?:train|play|watch|tournament|bench|serve|export|card)\b[^`\n|#]*)", page.read_text()):
-=======
-    for line in re.findall(r"snake-pz ((?:train|play|watch|tournament|bench|serve|import)\b[^`\n|#]*)", page.read_text()):
->>>>>>> 808e757 (Import games that other programs recorded: snake-pz import)
+    for line in re.findall(
+        r"snake-pz ((?:train|play|watch|tournament|bench|serve|import|export|card)\b[^`\n|#]*)", page.read_text()
+    ):
         words = line.split()
         command = words[:2] if words[0] in ("bench", "serve") and len(words) > 1 else words[:1]
         known = CliRunner().invoke(app, [*command, "--help"], env={"COLUMNS": "300", "TERM": "dumb"}).output
