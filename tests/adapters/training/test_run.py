@@ -81,6 +81,7 @@ def test_the_report_shows_it_all_and_needs_nothing(tmp_path: Path) -> None:
     assert not re.search(r"url\((?!#)", page)
 
 
+@pytest.mark.slow
 def test_config_json_reproduces_the_run(tmp_path: Path) -> None:
     first = train(tmp_path / "a", TINY, quiet)
     assert Recipe.load(tmp_path / "a" / "config.json") == TINY
@@ -271,6 +272,7 @@ def test_damaged_files_of_a_run_are_named_or_mended(tmp_path: Path) -> None:
         resume(tmp_path, total_timesteps=256, say=quiet)
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_it_is_taught_keeps_what_was_taught_and_the_run_begins_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -313,6 +315,7 @@ def test_of_two_runs_that_begin_at_once_one_takes_the_next_folder(tmp_path: Path
     assert Path("runs/snake-2/model.zip").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", [[], [".lock"], ["config.json"], [".lock", "config.json"]])
 def test_a_folder_that_a_kill_left_claimed_is_taken_by_the_next_run(
     left: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -384,6 +387,7 @@ def test_two_processes_that_resume_one_run_are_told(tmp_path: Path, monkeypatch:
     assert "snake-pz: another process has written to the pool" in " ".join(done.output.split())
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_before_a_measurement_makes_up_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Killed(BaseException):
         pass
@@ -401,6 +405,7 @@ def test_a_run_that_was_killed_before_a_measurement_makes_up_for_it(tmp_path: Pa
     assert resume(tmp_path / "run", say=quiet) == train(tmp_path / "whole", TINY, quiet)
 
 
+@pytest.mark.slow
 def test_a_game_that_cannot_be_shown_ends_no_training(tmp_path: Path) -> None:
     train(tmp_path, dataclasses.replace(TINY, total_timesteps=64), quiet)
     (tmp_path / "game.jsonl").write_text("<no replay>")

@@ -411,7 +411,7 @@ def test_a_saved_model_learns_on(case: str, tmp_path: Path) -> None:
         assert another.active.total > 0
 
 
-@pytest.mark.parametrize("case", ["PPO", "MaskablePPO", "DQN"])
+@pytest.mark.parametrize("case", ["PPO", *(pytest.param(name, marks=pytest.mark.slow) for name in ("MaskablePPO", "DQN"))])
 def test_a_saved_model_loads_where_this_package_is_not(case: str, tmp_path: Path) -> None:
     algorithm, buffer, kwargs, env_kwargs = CASES[case]
     make_model(algorithm, scripted(**env_kwargs), buffer, **kwargs).learn(60).save(tmp_path / "model")

@@ -155,10 +155,12 @@ def test_beats_survivor() -> None:
     assert play_games(["territorial"] + ["survivor"] * 3, games=400).win_rates[0] > 0.45  # 0.54 over 4,000; 0.25 is chance
 
 
+@pytest.mark.slow
 def test_survivor_does_not_beat_it() -> None:
     assert play_games(["survivor"] + ["territorial"] * 3, games=400).win_rates[0] < 0.15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rules", ["classic", "battlesnake"])
 def test_seldom_starves_in_duels(rules: str) -> None:
     standings = tournament(["territorial", "territorial"], games=200, env_kwargs={"rules": preset(rules, num_snakes=2)})

@@ -21,12 +21,13 @@ def is_of_a_game(record: dict[str, Any]) -> bool:
     return record["source"] == "game" and any(not snake["cause"] for snake in record["snakes"])
 
 
+@pytest.mark.parametrize("every", [10, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("ruleset", RULESETS)
-def test_recorded_positions_are_read_and_written(ruleset: str) -> None:
+def test_recorded_positions_are_read_and_written(ruleset: str, every: int) -> None:
     """Request -> position -> request: nothing is lost, and the state is that of the recorded position."""
     records = [record for record in read(DATA / f"bs_{ruleset}.jsonl.gz") if is_of_a_game(record)]
     assert len(records) > 100
-    for record in records:
+    for record in records[::every]:
         asked, names = json.loads(json.dumps(battlesnake_request(record))), [snake["id"] for snake in record["snakes"]]
         rules = battlesnake.rules(asked, len(names))
         assert (rules.width, rules.height, rules.num_snakes) == (record["width"], record["height"], len(names))

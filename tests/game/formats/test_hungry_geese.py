@@ -23,9 +23,10 @@ def shown(record: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     return observation, configuration | {"episodeSteps": record["episode_steps"]}
 
 
-def test_recorded_states_are_read_and_written() -> None:
+@pytest.mark.parametrize("every", [10, pytest.param(1, marks=pytest.mark.slow)])
+def test_recorded_states_are_read_and_written(every: int) -> None:
     records = [record for record in read(DATA / "hg_hungry_geese.jsonl.gz") if any(record["geese"])]
-    for record in records:
+    for record in records[::every]:
         observation, configuration = shown(record)
         rules = hungry_geese.rules(observation, configuration)
         assert rules.replace(food_initial=0) == geese_rules(record)
