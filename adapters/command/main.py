@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from adapters.command.arenas import bench_serve, import_recorded, serve_app
-from adapters.command.models import card, export
+from adapters.command.models import bench_onnx, card, export
 from adapters.command.options import TRUST, WHO, trust_of
 from adapters.command.terminal import command
 from adapters.training.recipe import Recipe, parse_opponent
@@ -22,6 +22,7 @@ bench_app = typer.Typer(help="Measure this machine.", no_args_is_help=True)
 app.add_typer(bench_app, name="bench")
 app.add_typer(serve_app, name="serve")
 bench_app.command(name="serve")(bench_serve)
+bench_app.command(name="onnx")(bench_onnx)
 app.command()(export)
 app.command()(card)
 app.command(name="import")(import_recorded)

@@ -1,4 +1,4 @@
-"""The commands on files of models: `snake-pz export` and `snake-pz card`."""
+"""The commands on files of models: `snake-pz export`, `snake-pz card` and `snake-pz bench onnx`."""
 
 from __future__ import annotations
 
@@ -78,6 +78,19 @@ def card(
             say=terminal.say,
         )
         terminal.say(f"wrote {written}")
+
+
+def bench_onnx(
+    seconds: Annotated[float, typer.Option(help="How long to measure each number.")] = 3.0,
+) -> None:
+    """Forward passes of policies by torch and as ONNX files. Needs the extra `onnx`."""
+    with command() as terminal:
+        import torch
+
+        from adapters.command.bench_onnx import bench_onnx as measure
+
+        torch.set_num_threads(1)
+        terminal.show(measure(seconds))
 
 
 def _path(model: str) -> Path:

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from adapters.command.bench import bench_opponents
+from adapters.command.bench_onnx import bench_onnx
 from adapters.command.bench_search import bench_search
 from adapters.command.main import app
 from adapters.command.soak import soak
@@ -59,12 +60,20 @@ def test_bench_engine_prints_every_row() -> None:
         (["search", "--seconds", "0"], "seconds must be >= 0.01, got 0"),
         (["opponents", "--seconds", "nan"], "seconds must be <= 86400, got nan"),
         (["learners", "--seconds", "-1"], "seconds must be >= 0.01, got -1"),
+        (["onnx", "--seconds", "0"], "seconds must be >= 0.01, got 0"),
     ],
 )
 def test_bad_numbers_are_one_sentence(arguments: list[str], text: str) -> None:
     done = CliRunner().invoke(app, ["bench", *arguments])
     assert (done.exit_code, done.stdout) == (2, "")
     assert text in done.stderr
+
+
+@pytest.mark.slow
+def test_bench_onnx_measures_every_row() -> None:
+    table = bench_onnx(0.02)
+    assert table.row_count == 8
+    assert all(float(cell) > 0 for column in (2, 3) for cell in table.columns[column].cells)
 
 
 @pytest.mark.slow  # compiles the search for six pairs of board and number of snakes
