@@ -5,6 +5,7 @@ Needs the extra `onnx`.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import warnings
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ from adapters.opponents.policy import PolicyOpponent
 from adapters.opponents.preprocessing import Normalize, PutChannelsFirst, Step
 from adapters.opponents.unpickling import Trust
 from snake_pz.files import replacing
+from snake_pz.rules import Rules
 
 OPSET = 18
 """The version of ONNX's operators that is written."""
@@ -37,6 +39,7 @@ def export_onnx(
     observation_space: gymnasium.Space[Any] | None = None,
     vecnormalize: str | os.PathLike[str] | None = None,
     trust: Trust = False,
+    rules: Rules | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> Path:
     """Write a policy as an ONNX file.
@@ -55,14 +58,16 @@ def export_onnx(
             `VecTransposeImage`; None: what it was trained on, before `VecNormalize`.
         vecnormalize: file of the statistics, if they are not found as for opponents.
         trust: what the checkpoint may ask for beside known classes, as for `frozen`.
-        about: more metadata, such as "name", "license" or "rules".
+        rules: the rules by which it plays the snake, which are added to the metadata with the names of its encoding and action
+            set; None: not known, or another game.
+        about: more metadata, such as "name" or "license".
 
     Returns:
         The path.
 
     Raises:
-        ValueError: the policy is recurrent, has a class of its own whose actions the graph does not reproduce, or sees stacked
-            frames of `observation_space`.
+        ValueError: the policy is recurrent, has a class of its own whose actions the graph does not reproduce, sees stacked
+            frames of `observation_space`, or does not fit the rules.
         FileNotFoundError: there is no such checkpoint.
         ImportError: the extra `onnx` is not installed.
     """
@@ -70,7 +75,8 @@ def export_onnx(
     shown = () if observation_space is None else (observation_space,)
     player = PolicyOpponent(source, shown=shown, deterministic=True, device="cpu", vecnormalize=vecnormalize, trust=trust)
     graph = _Graph(player)
-    known = About(player.observation_space, player.action_space, graph.output, player.uses_masks, _more(source, player, about))
+    more = _more(source, player) | _of_the_snake(player, rules) | dict(about or {})
+    known = About(player.observation_space, player.action_space, graph.output, player.uses_masks, more)
     names = list(player.observation_space) if isinstance(player.observation_space, spaces.Dict) else ["observations"]
     example = _batch(player.observation_space, 2)
     outputs = [graph.output, "value"] if graph.has_value else [graph.output]
@@ -191,18 +197,31 @@ def _module(step: Step, name: str) -> nn.Module:
     )
 
 
-def _more(source: Any, player: PolicyOpponent, about: Mapping[str, Any] | None) -> dict[str, Any]:
+def _more(source: Any, player: PolicyOpponent) -> dict[str, Any]:
     from stable_baselines3 import __version__ as sb3_version
 
     from snake_pz import __version__
 
     policy = type(player.policy)
-    made = {
+    return {
         "name": Path(source).stem if isinstance(source, (str, os.PathLike)) else type(source).__name__,
         "policy": f"{policy.__module__}.{policy.__qualname__}",
         "written_with": {"snake-pz": __version__, "stable-baselines3": sb3_version, "torch": torch.__version__},
     }
-    return made | dict(about or {})
+
+
+def _of_the_snake(player: PolicyOpponent, rules: Rules | None) -> dict[str, Any]:
+    if rules is None:
+        return {}
+    from snake_pz.core.observations import encoding_of
+
+    names = encoding_of(rules, player.observation_space, player.action_space)
+    if names is None:
+        raise ValueError(
+            f"{player.name!r} sees {player.observation_space} and acts in {player.action_space}, which is no encoding of "
+            f"a board of {rules.width}x{rules.height}: give the rules that it was trained by, or none"
+        )
+    return {"encoding": names[0], "actions": names[1], "rules": dataclasses.asdict(rules)}
 
 
 def _check_same(player: PolicyOpponent, file: Path, called: str) -> None:

@@ -23,7 +23,14 @@ def test_export_writes_a_file_that_plays(tmp_path) -> None:
     file = tmp_path / "it.onnx"
     assert "wrote" in run("export", "champion", file, "--license", "MIT", "--name", "it")
     about = OnnxOpponent(file).about.more
-    assert (about["name"], about["license"]) == ("it", "MIT")
+    assert (about["name"], about["license"], about["encoding"], about["actions"]) == ("it", "MIT", "egocentric", "relative")
+    assert about["rules"]["width"] == 11
+    model = tmp_path / "model.zip"
+    model.write_bytes(CHAMPION.read_bytes())
+    (tmp_path / "config.json").write_text('{"rules": "battlesnake", "num_snakes": 3}', encoding="utf-8")
+    run("export", model, file)
+    rules = OnnxOpponent(file).about.more["rules"]
+    assert (rules["growth"], rules["num_snakes"]) == ("next_turn", 3)
 
 
 def test_a_card_says_what_is_known(tmp_path) -> None:
@@ -31,7 +38,7 @@ def test_a_card_says_what_is_known(tmp_path) -> None:
     model.write_bytes(CHAMPION.read_bytes())
     (tmp_path / "config.json").write_text(json.dumps({"gamma": 0.99}), encoding="utf-8")
     (tmp_path / "notes.md").write_text("It learned *much*.", encoding="utf-8")
-    output = run("card", model, "--games", 20, "--license", "MIT", "--name", 'my "snake"', "--notes", tmp_path / "notes.md")
+    output = run("card", model, "--games", 6, "--license", "MIT", "--name", 'my "snake"', "--notes", tmp_path / "notes.md")
     assert len(re.findall(r"^[01]\.\d{3} against (?:random|greedy|survivor|territorial)", output, re.MULTILINE)) == 8
     card = (tmp_path / "model.md").read_text(encoding="utf-8")
     head, page = card.removeprefix("---\n").split("\n---\n", 1)
@@ -59,6 +66,7 @@ def test_a_card_says_what_is_known(tmp_path) -> None:
         (["card", "champion", "--width", "9", "--height", "9"], "plays? on|fit|sees"),
         (["card", "none.zip"], "no checkpoint at"),
         (["export", "none.zip", "it.onnx"], "no checkpoint at"),
+        (["export", "champion", "it.onnx", "--width", "7", "--height", "7"], "no encoding of a board of 7x7"),
         (["card", "champion", "--games", "0"], "games must be"),
     ],
 )
