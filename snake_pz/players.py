@@ -170,20 +170,28 @@ class SeatedPlayer:
         Raises:
             ValueError: the player did not return B actions of its action space.
         """
+        return self.decoded(self.player.act(self.observed(slots), slots, self.action_masks(slots)), slots)
 
-        def rows(array: NDArray[Any]) -> NDArray[Any]:
-            """(E, N, ...) -> (B, ...), a copy."""
-            return array.reshape(-1, *array.shape[2:]).take(slots, axis=0)
-
-        masks = self._view.action_masks() if self.uses_masks else None
-        games, seats = np.divmod(slots, self._seats)
+    def observed(self, slots: Slots) -> Observations:
+        """(B, *obs) the player's observations on these seats (B,), a copy; or `States`."""
         if self._states is not None:
-            observations: Observations = self._states.states(games, seats)
-        else:
-            observations = map_arrays(rows, self._view.observations())
-        chosen = self.player.act(observations, slots, None if masks is None else rows(masks))
+            return self._states.states(*np.divmod(slots, self._seats))
+        return map_arrays(lambda array: _rows(array, slots), self._view.observations())
+
+    def action_masks(self, slots: Slots) -> Masks | None:
+        """(B, A) the masks on these seats (B,); None if the player uses none or the games have none."""
+        masks = self._view.action_masks() if self.uses_masks else None
+        return None if masks is None else _rows(masks, slots)
+
+    def decoded(self, chosen: Actions, slots: Slots) -> Actions:
+        """Check the player's actions on these seats (B,) and convert them, as `act` returns them."""
         _check_actions(self.player, chosen, len(slots))
-        return self._view.decode(chosen, games, seats)
+        return self._view.decode(chosen, *np.divmod(slots, self._seats))
+
+
+def _rows(array: NDArray[Any], slots: Slots) -> NDArray[Any]:
+    """(E, N, ...) -> (B, ...), a copy."""
+    return array.reshape(-1, *array.shape[2:]).take(slots, axis=0)
 
 
 def within(actions: Actions, space: gymnasium.Space[Any]) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.table import Table
 
+from adapters.opponents.lineup import OpponentLineup
 from adapters.opponents.parse import mixture
 from adapters.opponents.policy import PolicyOpponent
 from adapters.sb3 import make_sb3_env
@@ -67,20 +68,23 @@ def bench_engine(seconds: float = 3.0) -> Table:
     return table
 
 
-def measure(runs: dict[str, Callable[[], int]], seconds: float) -> dict[str, float]:
-    """Steps of each run per second of this process's processor time, which depends little on other programs.
+def measure(
+    runs: dict[str, Callable[[], int]], seconds: float, clock: Callable[[], float] = time.process_time
+) -> dict[str, float]:
+    """Steps of each run per second.
 
     Args:
         runs: each plays for a moment and returns how many steps it made.
         seconds: about how long each is measured in all.
+        clock: the seconds; by default this process's processor time, which depends little on other programs.
     """
     for run in runs.values():
         run()  # compile, fill caches
     speeds: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(ROUNDS):
         for name, run in runs.items():
-            start, steps = time.process_time(), 0
-            while (elapsed := time.process_time() - start) < seconds / ROUNDS:
+            start, steps = clock(), 0
+            while (elapsed := clock() - start) < seconds / ROUNDS:
                 steps += run()
             speeds[name].append(steps / elapsed)
     return {name: statistics.median(values) for name, values in speeds.items()}
@@ -154,6 +158,9 @@ def curried_steps(backend: str, num_games: int = 64) -> Callable[[], int]:
 
 # ----------------------------------------------------------------------------------------------------------- opponents
 
+AHEAD = ", ahead"
+"""What ends the names of rows in which opponents may infer ahead."""
+
 BOARDS: dict[str, dict[str, Any]] = {
     "11x11 board": {},
     "39x39 single": {"width": 39, "height": 39, "observation": "single"},
@@ -164,7 +171,9 @@ def bench_opponents(seconds: float = 3.0, games: Sequence[int] = (8, 16, 32, 64)
     """What opponents cost: rollouts of PPO, the learner's own forward passes included, one torch thread.
 
     Enemies are random, one checkpoint in three seats, three checkpoints, or a mixture of eight; and, for comparison, that one
-    checkpoint with one `predict` per enemy, and with one per enemy and game. The networks are untrained.
+    checkpoint with one `predict` per enemy, and with one per enemy and game. Rows "ahead" have the opponents' networks run in
+    a thread of their own where the rule of `Ahead` says so; others never. The networks are untrained. The clock is the wall's,
+    because two threads share the work: the figures are good on a machine with an idle core for each.
 
     Args:
         seconds: approximate time for each number.
@@ -182,17 +191,25 @@ def bench_opponents(seconds: float = 3.0, games: Sequence[int] = (8, 16, 32, 64)
     with TemporaryDirectory() as folder:
         for board, env_kwargs in BOARDS.items():
             paths = fresh_checkpoints(Path(folder) / board.replace(" ", "_"), env_kwargs, 8)
-            enemies: dict[str, Any] = {
-                "random": "random",
+            batched: dict[str, Any] = {
                 "one checkpoint": paths[0],
                 "three checkpoints": paths[:3],
                 "mixture of eight": mixture(dict.fromkeys(paths, 1), per="game"),
+            }
+            enemies: dict[str, Any] = {
+                "random": "random",
+                **batched,
+                **{f"{name}{AHEAD}": spec for name, spec in batched.items()},
                 "one predict per enemy": [_Predicts(paths[0], by_row=False) for _ in range(3)],
                 "one predict per enemy and game": [_Predicts(paths[0], by_row=True) for _ in range(3)],
             }
             table = Table("enemies", *(f"{number} games" for number in games), title=f"ms a step, x random: {board}")
             speeds = {
-                number: measure({name: _rollout(spec, number, env_kwargs) for name, spec in enemies.items()}, seconds)
+                number: measure(
+                    {name: _rollout(spec, number, env_kwargs, ahead=name.endswith(AHEAD)) for name, spec in enemies.items()},
+                    seconds,
+                    clock=time.perf_counter,
+                )
                 for number in games
             }
             for name in enemies:
@@ -225,13 +242,15 @@ def fresh_checkpoints(folder: Path, env_kwargs: dict[str, Any], number: int) -> 
     return paths
 
 
-def _rollout(spec: Any, num_games: int, env_kwargs: dict[str, Any]) -> Callable[[], int]:
+def _rollout(spec: Any, num_games: int, env_kwargs: dict[str, Any], *, ahead: bool) -> Callable[[], int]:
     """A run of 16 steps of PPO's own rollout."""
     from stable_baselines3 import PPO
 
     from adapters.networks import policy_kwargs
 
     env = make_sb3_env(spec, env_kwargs=env_kwargs, num_games=num_games, seed=0)
+    if not ahead and isinstance(env.lineup, OpponentLineup):
+        env.lineup.ahead.wanted = False
     model = PPO("CnnPolicy", env, policy_kwargs=policy_kwargs(), n_steps=16, batch_size=16, seed=0)
     callback = set_up_learning(model, 16)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from adapters.games.game_batch import GameBatch
+from adapters.opponents.ahead import Ahead
 from adapters.opponents.protocol import Lineup, Opponent, Source
 from snake_pz.players import SeatedPlayer
 
@@ -32,9 +34,17 @@ class OpponentLineup(Lineup):
     A seat may have a source, such as a mixture or a pool, that draws an opponent whenever the game restarts, with a random
     stream of the line-up. Seats with the same source object are drawn together.
 
+    After `foresee` the networks of opponents that say `infers_ahead` run in another thread, until `act` waits for them. Only
+    what depends on observations alone is done there. Drawing actions, remembering, and all other opponents, users' own
+    functions among them, are left to the thread that calls `act`. So equal seeds give equal actions either way, and what was
+    foreseen is dropped without a trace if opponents or games change before they act.
+
     Args:
         seats: an opponent or a source per enemy seat, in seat order. The same object may be on several seats.
         game_batch: the games.
+
+    Attributes:
+        ahead: the thread, and the rule by which it is used.
 
     Raises:
         ValueError: not one entry per enemy seat, or the games have no view in an opponent's spaces; the latter also from
@@ -43,6 +53,7 @@ class OpponentLineup(Lineup):
 
     def __init__(self, seats: Sequence[Opponent | Source], game_batch: GameBatch) -> None:
         self.seconds = 0.0
+        self.ahead = Ahead()
         self._game_batch = game_batch
         self._games, self._seats, self._learners = game_batch.num_games, game_batch.seats, game_batch.num_learners
         self._players: dict[int, SeatedPlayer] = {}  # by their number in `_table`; only those still needed
@@ -59,18 +70,45 @@ class OpponentLineup(Lineup):
 
     @override
     def act(self, actions: NDArray[Any], active: NDArray[np.bool_]) -> None:
-        started = time.perf_counter()
-        for number, player in self._players.items():
-            slots = np.flatnonzero((self._table == number) & active)
-            if len(slots):
-                games, seats = np.divmod(slots, self._seats)
-                actions[games, seats] = player.act(slots)
+        started, inference = time.perf_counter(), 0.0
+        jobs, foreseen = self.ahead.take(), []
+        for number, player, slots in self._acting(active):
+            opponent: Any = player.player
+            if number in jobs and np.array_equal(jobs[number].slots, slots):
+                foreseen.append((player, jobs[number]))
+            elif getattr(opponent, "infers_ahead", False):
+                before = time.perf_counter()
+                self._write(actions, slots, player.act(slots))
+                inference += time.perf_counter() - before
+            else:
+                self._write(actions, slots, player.act(slots))
+        for player, job in reversed(foreseen):  # so that the last ones, which have not begun, run here
+            opponent = player.player
+            chosen = opponent.choose(job.result(), player.action_masks(job.slots))
+            self._write(actions, job.slots, player.decoded(chosen, job.slots))
+        self.ahead.timed(inference)
         self.seconds += time.perf_counter() - started
+
+    @override
+    def foresee(self, active: NDArray[np.bool_]) -> None:
+        started = time.perf_counter()
+        self.ahead.drop()
+        if self.ahead.due():
+            for number, player, slots in self._acting(active):
+                opponent: Any = player.player
+                if getattr(opponent, "infers_ahead", False):
+                    self.ahead.begin(number, slots, partial(opponent.infer, player.observed(slots), slots))
+        self.seconds += time.perf_counter() - started
+
+    @override
+    def close(self) -> None:
+        self.ahead.close()
 
     @override
     def restart(self, games: NDArray[np.intp]) -> None:
         if not len(games):
             return
+        self.ahead.drop()
         self._table[games] = -1
         self._forget_unused()  # before the draw, so that seeding does not depend on who sat here before
         self._table[games] = self._drawn(self._plan, len(games), self._seated())
@@ -86,6 +124,7 @@ class OpponentLineup(Lineup):
         if when == "now":
             before, self._table = self._table, self._drawn(plan, self._games, [])
             self._reset(before != self._table)
+            self.ahead.drop()
         self._plan = plan
         self._forget_unused()
 
@@ -105,6 +144,17 @@ class OpponentLineup(Lineup):
     @override
     def names(self, game: int) -> tuple[str, ...]:
         return tuple(self._players[number].player.name for number in self._table[game, self._learners :].tolist())
+
+    def _acting(self, active: NDArray[np.bool_]) -> Iterator[tuple[int, SeatedPlayer, NDArray[np.intp]]]:
+        """The players of active seats, each with its number and the slots that it acts for."""
+        for number, player in self._players.items():
+            slots = np.flatnonzero((self._table == number) & active)
+            if len(slots):
+                yield number, player, slots
+
+    def _write(self, actions: NDArray[Any], slots: NDArray[np.intp], chosen: NDArray[Any]) -> None:
+        games, seats = np.divmod(slots, self._seats)
+        actions[games, seats] = chosen
 
     def _planned(self, seats: Sequence[Opponent | Source]) -> _Plan:
         """The plan for these seats. New opponents get a view, a number and a seed."""

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from stable_baselines3.common.policies import BasePolicy
     from stable_baselines3.common.vec_env import VecNormalize
 
+KNOWN_PACKAGES = ("torch", "stable_baselines3", "sb3_contrib", "adapters")
+"""Networks made of their classes may infer in another thread."""
+
 EPSILON = 0.05
 """Probability of a random action of opponents trained by DQN or QRDQN when they sample."""
 
@@ -67,6 +70,10 @@ class PolicyOpponent(Player):
         observation_space: one of `shown`, or the policy's own if it fits none of them.
         policy: the policy itself; read-only.
         preprocessing: the steps from `observation_space` to what the policy was trained on.
+        infers_ahead: whether `infer` depends on its arguments alone, so that it may run in another thread: on the CPU, for
+            policies of A2C, PPO and MaskablePPO with discrete actions, without stacked frames, whose networks are made of
+            classes of torch, Stable-Baselines3 and this package, and not of a subclass with an `act` of its own. Others have
+            memory, use torch's random stream, or run code that was not written for threads.
 
     Raises:
         FileNotFoundError: there is no such checkpoint, or no such file of statistics.
@@ -113,6 +120,13 @@ class PolicyOpponent(Player):
         self._epsilon = EPSILON if hasattr(policy, "q_net") or hasattr(policy, "quantile_net") else 0.0
         self._uses_sde = not deterministic and getattr(getattr(policy, "actor", policy), "use_sde", False)
         self._actor = discrete_actor(policy)
+        self.infers_ahead = (
+            self._actor is not None
+            and type(self).act is PolicyOpponent.act
+            and not self.preprocessing.remembers
+            and self._device.type == "cpu"
+            and all(type(module).__module__.split(".")[0] in KNOWN_PACKAGES for module in policy.modules())
+        )
         self._states: SlotMemory | None = None  # of each slot: hidden and cell state, (2, layers, width)
         if hasattr(policy, "lstm_actor"):
             layers, _, width = policy.lstm_hidden_state_shape
@@ -124,11 +138,23 @@ class PolicyOpponent(Player):
         """One batched forward pass, as `Opponent.act`."""
         import torch
 
+        if self._actor is not None:
+            return self.choose(self.infer(observations, slots), action_masks)
+        with torch.inference_mode():
+            return self._predict(self.preprocessing.apply(observations, slots), slots, action_masks)
+
+    def infer(self, observations: Observations, slots: Slots) -> NDArray[Any]:
+        """(B, A) logits; only of a policy for which `infers_ahead` can be true."""
+        import torch
+
+        assert self._actor is not None
         observations = self.preprocessing.apply(observations, slots)
         with torch.inference_mode():
-            if self._actor is None:
-                return self._predict(observations, slots, action_masks)
             logits: NDArray[Any] = self._actor(torch.as_tensor(observations, device=self._device)).cpu().numpy()
+        return logits
+
+    def choose(self, logits: NDArray[Any], action_masks: Masks | None) -> Actions:
+        """(B,) actions from logits (B, A), drawn from this opponent's random stream unless it is deterministic."""
         if self.uses_masks and action_masks is not None:
             logits = np.where(action_masks, logits, MASKED_LOGIT)
         if not self._deterministic:  # the Gumbel-max trick: the argmax is then a draw from the softmax of the logits

@@ -144,6 +144,7 @@ class Preprocessing:
             the policy reports the mismatch.
         transposes_stacks: whether frames are stacked along the first axis, as channels, and then transposed as if channels were
             last, so that the policy saw scrambled images.
+        remembers: whether what a slot shows depends on what it showed before.
 
     Raises:
         ValueError: the statistics fit neither the games nor the policy; or there are none and the policy was trained on
@@ -162,6 +163,7 @@ class Preprocessing:
             _check_normalized(trained_on, shown, statistics, whose)
         self.steps: Sequence[Step]
         self.observation_space, self.steps = min(ways, key=lambda way: len(way[1]), default=(trained_on, []))
+        self.remembers = any(isinstance(step, StackFrames) for step in self.steps)
         neighbours = zip(self.steps, self.steps[1:], strict=False)
         self.transposes_stacks = any(
             isinstance(step, StackFrames) and step.axis == 0 and isinstance(after, PutChannelsFirst)

@@ -48,7 +48,7 @@ class Lineup(Protocol):
     """The opponents on the enemy seats of a `GameBatch`.
 
     Attributes:
-        seconds: wall-clock time of all calls of `act` so far.
+        seconds: wall-clock time that callers have spent in `foresee` and `act` so far.
     """
 
     seconds: float
@@ -65,6 +65,18 @@ class Lineup(Protocol):
             actions: (E, N, *action) as `GameBatch.step` takes them, written for active enemy seats only.
             active: (E, N) `active` of the current `TimeStep`.
         """
+        ...
+
+    def foresee(self, active: NDArray[np.bool_]) -> None:
+        """Begin what may be done for the current time step before `act` is called, which gives the same actions without it.
+
+        Args:
+            active: as for the next `act`.
+        """
+        ...
+
+    def close(self) -> None:
+        """End what `foresee` has begun. May be called again."""
         ...
 
     def restart(self, games: NDArray[np.intp]) -> None:

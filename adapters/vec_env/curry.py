@@ -58,6 +58,10 @@ class CurryVecEnv(VecEnv):
     `seed(s)` takes effect at the next `reset()` and fixes all games, the seating, the line-up and its opponents. Without a seed
     every game has fresh entropy, and a reset continues the current random streams.
 
+    While the learner chooses its actions, opponents' networks may run in another thread, see `OpponentLineup`. Equal seeds give
+    equal trajectories either way. By default it is done where it pays; `lineup.ahead.wanted = False` turns it off, True on. An
+    error in that thread is raised by `step`, once; `close` ends the thread.
+
     Args:
         game_batch: the games. They are closed with this VecEnv.
         lineup: the opponents on the enemy seats of these games.
@@ -129,6 +133,7 @@ class CurryVecEnv(VecEnv):
         self._lengths[:] = 0
         self._take_restarts(time_step)
         self.lineup.restart(np.arange(self.game_batch.num_games))
+        self.lineup.foresee(time_step.active)
         return map_arrays(self._of_learners, time_step.observations)
 
     @override
@@ -170,6 +175,7 @@ class CurryVecEnv(VecEnv):
         self._take_restarts(time_step)
         if time_step.restarted.any():
             self.lineup.restart(np.flatnonzero(time_step.restarted))
+        self.lineup.foresee(time_step.active)
         return map_arrays(self._of_learners, time_step.observations), rewards, dones, infos
 
     @override
@@ -177,6 +183,7 @@ class CurryVecEnv(VecEnv):
         """Close all environments. May be called again."""
         if not self._closed:
             self._closed = True
+            self.lineup.close()
             self.game_batch.close()
 
     # Opponents, seeds, masks

@@ -20,7 +20,7 @@ from adapters.vec_env.curry import CurryVecEnv
 def test_bench_opponents_prints_every_row() -> None:
     tables = bench_opponents(0.01, games=(2, 4))
     text = " ".join("".join(str(cell) for column in table.columns for cell in column.cells) for table in tables)
-    for row in ("random", "one checkpoint", "three checkpoints", "mixture of eight", "one predict per enemy and game"):
+    for row in ("random", "one checkpoint", "three checkpoints", "mixture of eight, ahead", "one predict per enemy and game"):
         assert row in text
     sizes = [float(cell) for cell in tables[-1].columns[1].cells]  # type: ignore[arg-type]
     assert sizes[0] > 1
