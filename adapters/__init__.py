@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from adapters.sb3 import make_sb3_env
     from adapters.serving.moves import MoveMaker, best_move
     from adapters.testing.contract import curried_env_test
+    from adapters.training.imitation import imitate
     from adapters.training.selfplay import SelfPlayCallback
     from adapters.vec_env.buffers import (
         ActiveDictReplayBuffer,
@@ -52,6 +53,7 @@ __all__ = [
     "curried_env_test",
     "export_onnx",
     "frozen",
+    "imitate",
     "load_model",
     "make_gym_env",
     "make_gym_vec",
@@ -79,6 +81,7 @@ __getattr__, __dir__, _ = lazy_loader.attach(
         "sb3": ["make_sb3_env"],
         "serving.moves": ["MoveMaker", "best_move"],
         "testing.contract": ["curried_env_test"],
+        "training.imitation": ["imitate"],
         "training.selfplay": ["SelfPlayCallback"],
         "vec_env.buffers": ["ActiveDictReplayBuffer", "ActiveDictRolloutBuffer", "ActiveReplayBuffer", "ActiveRolloutBuffer"],
         "vec_env.curry": ["CurryVecEnv"],

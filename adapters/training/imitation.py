@@ -7,11 +7,15 @@
 The learner plays, and the bot gives its action for every step (DAgger, Ross et al. 2011), so the policy learns in the positions
 that it reaches itself, not only in those of the bot. Meanwhile the value head learns the returns of these games; without it
 PPO's first advantages would be noise and undo what was learned.
+
+    imitate(model, replays=[Replay.load("game.jsonl"), ...], players=["somebody"])
+
+learns from recorded games instead, of people or of programs that are not here to be asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,32 +28,36 @@ from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 
 from adapters.opponents.protocol import Opponent
+from adapters.training.replay_lessons import Lessons, lessons_of
 from adapters.vec_env.buffers import ActiveBuffer, ActiveRolloutBuffer, twin_of
 from adapters.vec_env.curry import CurryVecEnv
 from adapters.vec_env.sb3_internals import reset_when_learning
 from snake_pz.players import SeatedPlayer
+from snake_pz.replay import Replay
 
 
 class Imitation(NamedTuple):
     """How well the policy imitates the teacher, over the last rollout."""
 
-    steps: int  # steps so far of all environments of the VecEnv, padding included, as SB3 counts timesteps
+    steps: int  # steps so far of all environments of the VecEnv, padding included, as SB3 counts timesteps; recorded moves
     agreement: float  # share of steps in which its likeliest action was the teacher's
     cross_entropy: float  # in nats; above 0 even for a perfect imitation if the teacher acts at random
 
 
 def imitate(
     model: PPO,
-    teacher: Opponent,
-    steps: int,
+    teacher: Opponent | None = None,
+    steps: int | None = None,
     *,
+    replays: Sequence[Replay] | None = None,
+    players: Collection[str] | None = None,
     epochs: int = 2,
     batch_size: int = 512,
     learning_rate: float = 1e-3,
     value_weight: float = 0.25,
     each: Callable[[Imitation], bool | None] | None = None,
 ) -> Imitation:
-    """Train the policy of a model to act as the teacher.
+    """Train the policy of a model to act as the teacher, or as the players of recorded games.
 
     Rollouts have the length of the model's own and go through its rollout buffer, with the teacher's actions in place of those
     that were played. The games are those of the model's VecEnv, against its opponents. They restart before, and again when the
@@ -57,28 +65,40 @@ def imitate(
 
     With several learners in a game only their real steps are used.
 
+    From `replays` nothing is played: each move in them is a sample, and the values learn the returns by the rewards of the
+    model's environment. A game that is cut short counts as if nothing came after it.
+
     Args:
         model: PPO with an `ActorCriticPolicy` (all of SB3's policies for PPO are) on a VecEnv of `make_sb3_env` with discrete
             actions. With several learners it needs an `Active` buffer, which is bound to the VecEnv's mask.
         teacher: an opponent that can play these games. Its observations and action set may differ from the learner's. Its slots
             are the learner's seats; it is reset when games restart and given masks if it uses them.
         steps: least number of steps to play, over all environments of the VecEnv.
+        replays: recorded games of the snake, in place of `teacher` and `steps`. Their boards need the model's encoding.
+        players: names of those in the replays whose moves are learned; None: all.
         epochs: how often each step is used.
         batch_size: samples per gradient step.
         learning_rate: at the start; it falls linearly to a third.
         value_weight: weight of the squared error of the values, relative to the cross-entropy.
-        each: called after each rollout; returning False ends the imitation.
+        each: called after each rollout, or epoch over replays; returning False ends the imitation.
 
     Raises:
         ValueError: another algorithm, kind of policy or VecEnv, actions that are not discrete, a buffer that would store
             padding, a teacher that cannot play these games, or a number out of range. Raised before anything is played.
     """
     env, games = _environment(model)
-    _check_numbers(steps=steps, epochs=epochs, batch_size=batch_size)
+    _check_numbers(steps=1 if steps is None else steps, epochs=epochs, batch_size=batch_size)
     if not (learning_rate > 0 and value_weight >= 0):
         raise ValueError(
             f"learning_rate must be > 0 and value_weight >= 0, got learning_rate={learning_rate}, value_weight={value_weight}"
         )
+    if replays is not None:
+        if teacher is not None or steps is not None:
+            raise ValueError("replays are in place of teacher and steps: give either them or these")
+        recorded = _recorded(model, games, replays, players)
+        return _imitate_recorded(model, recorded, epochs, batch_size, learning_rate, value_weight, each)
+    if teacher is None or steps is None or players is not None:
+        raise ValueError("imitation needs a teacher and steps, or replays and, if not all, the players in them to learn from")
     policy, buffer, lessons = model.policy, model.rollout_buffer, _Lessons(games, teacher)
     optimizer = torch.optim.Adam(policy.parameters(), lr=learning_rate, eps=1e-5)
     reset_when_learning(model)  # because the games advance without it
@@ -106,7 +126,8 @@ def imitate(
         buffer.compute_returns_and_advantage(values, dones)
         for group in optimizer.param_groups:
             group["lr"] = learning_rate * (1 - 2 / 3 * min(played / steps, 1.0))
-        agreement, cross_entropy = _fit(model, optimizer, epochs, batch_size, value_weight)
+        batches = (batch for _ in range(epochs) for batch in buffer.get(batch_size))
+        agreement, cross_entropy = _fit(model, optimizer, batches, value_weight)
         played += model.n_steps * env.num_envs
         result = Imitation(played, agreement, cross_entropy)
         if each is not None and each(result) is False:
@@ -209,27 +230,70 @@ def _add_what_was_cut_off(
             rewards[env_id] += (model.gamma * value).item()
 
 
-def _fit(
-    model: PPO, optimizer: torch.optim.Optimizer, epochs: int, batch_size: int, value_weight: float
-) -> tuple[float, float]:
-    """Train on the buffer; returns agreement and cross-entropy before each gradient step, averaged."""
+def _recorded(model: PPO, games: CurryVecEnv, replays: Sequence[Replay], players: Collection[str] | None) -> Lessons:
+    """The lessons of replays for a model on these games."""
+    if games.game_batch.snake_rules is None or model.get_vec_normalize_env() is not None:
+        raise ValueError("replays are of the snake: expected a model on its games, without VecNormalize")
+    if model.observation_space != games.observation_space:
+        raise ValueError(f"replays are seen as the games show themselves, but the model sees {model.observation_space}")
+    weights = games.game_batch.get_attr("reward_weights", [0])[0]
+    return lessons_of(replays, games.observation_space, games.action_space, weights, model.gamma, players)
+
+
+def _imitate_recorded(
+    model: PPO,
+    lessons: Lessons,
+    epochs: int,
+    batch_size: int,
+    learning_rate: float,
+    value_weight: float,
+    each: Callable[[Imitation], bool | None] | None,
+) -> Imitation:
+    """Train on recorded moves, which are shuffled for each epoch."""
+    optimizer = torch.optim.Adam(model.policy.parameters(), lr=learning_rate, eps=1e-5)
+    total, result = len(lessons.actions), Imitation(0, 0.0, 0.0)
+    for epoch in range(epochs):
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate * (1 - 2 / 3 * epoch / epochs)
+        result = Imitation(total * (epoch + 1), *_fit(model, optimizer, _shuffled(model, lessons, batch_size), value_weight))
+        if each is not None and each(result) is False:
+            break
+    return result
+
+
+class _Batch(NamedTuple):
+    """Samples as a rollout buffer gives them."""
+
+    observations: Any
+    actions: torch.Tensor
+    returns: torch.Tensor
+
+
+def _shuffled(model: PPO, lessons: Lessons, batch_size: int) -> Iterator[_Batch]:
+    order = np.random.permutation(len(lessons.actions))  # noqa: NPY002, as SB3's buffers do, which it seeds
+    for first in range(0, len(order), batch_size):
+        rows = order[first : first + batch_size]
+        yield _Batch(*(torch.as_tensor(array[rows], device=model.device) for array in lessons))
+
+
+def _fit(model: PPO, optimizer: torch.optim.Optimizer, batches: Iterable[Any], value_weight: float) -> tuple[float, float]:
+    """Train on batches; returns agreement and cross-entropy before each gradient step, averaged."""
     policy = model.policy
     policy.set_training_mode(True)
     agreements, entropies = [], []
-    for _ in range(epochs):
-        for batch in model.rollout_buffer.get(batch_size):
-            advised = batch.actions.long().flatten()
-            features: Any = policy.extract_features(batch.observations)
-            of_actor, of_critic = (features, features) if policy.share_features_extractor else features
-            extractor = policy.mlp_extractor
-            logits = policy.action_net(extractor.forward_actor(of_actor))  # faster than through a distribution
-            values = policy.value_net(extractor.forward_critic(of_critic)).flatten()
-            cross_entropy = torch.nn.functional.cross_entropy(logits, advised)
-            loss = cross_entropy + value_weight * torch.nn.functional.mse_loss(values, batch.returns)
-            optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            torch.nn.utils.clip_grad_norm_(policy.parameters(), 1.0)
-            optimizer.step()
-            agreements.append((logits.argmax(1) == advised).float().mean().item())
-            entropies.append(cross_entropy.item())
+    for batch in batches:
+        advised = batch.actions.long().flatten()
+        features: Any = policy.extract_features(batch.observations)
+        of_actor, of_critic = (features, features) if policy.share_features_extractor else features
+        extractor = policy.mlp_extractor
+        logits = policy.action_net(extractor.forward_actor(of_actor))  # faster than through a distribution
+        values = policy.value_net(extractor.forward_critic(of_critic)).flatten()
+        cross_entropy = torch.nn.functional.cross_entropy(logits, advised)
+        loss = cross_entropy + value_weight * torch.nn.functional.mse_loss(values, batch.returns)
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(policy.parameters(), 1.0)
+        optimizer.step()
+        agreements.append((logits.argmax(1) == advised).float().mean().item())
+        entropies.append(cross_entropy.item())
     return float(np.mean(agreements)), float(np.mean(entropies))
