@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from adapters.sb3 import make_sb3_env
     from adapters.serving.moves import MoveMaker, best_move
     from adapters.testing.contract import curried_env_test
+    from adapters.training.data_parallel import DataParallel, run_processes, seed_of_rank
     from adapters.training.imitation import imitate
     from adapters.training.selfplay import SelfPlayCallback
     from adapters.vec_env.buffers import (
@@ -43,6 +44,7 @@ __all__ = [
     "ActiveReplayBuffer",
     "ActiveRolloutBuffer",
     "CurryVecEnv",
+    "DataParallel",
     "MoveMaker",
     "Opponent",
     "OpponentPool",
@@ -62,6 +64,8 @@ __all__ = [
     "play_games",
     "policy_kwargs",
     "record_game",
+    "run_processes",
+    "seed_of_rank",
     "snake_policy_kwargs",
     "tournament",
 ]
@@ -81,6 +85,7 @@ __getattr__, __dir__, _ = lazy_loader.attach(
         "sb3": ["make_sb3_env"],
         "serving.moves": ["MoveMaker", "best_move"],
         "testing.contract": ["curried_env_test"],
+        "training.data_parallel": ["DataParallel", "run_processes", "seed_of_rank"],
         "training.imitation": ["imitate"],
         "training.selfplay": ["SelfPlayCallback"],
         "vec_env.buffers": ["ActiveDictReplayBuffer", "ActiveDictRolloutBuffer", "ActiveReplayBuffer", "ActiveRolloutBuffer"],
