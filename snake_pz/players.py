@@ -70,6 +70,15 @@ class Player(Protocol):
         ...
 
 
+@runtime_checkable
+class TakesTime(Protocol):
+    """A player that thinks for as long as it is given."""
+
+    def limit_move_time(self, seconds: float) -> None:
+        """Take at most so many seconds of wall-clock time for each move from now on."""
+        ...
+
+
 class View(Protocol):
     """E running games of N seats in one observation space and one action space."""
 

@@ -13,7 +13,7 @@ import typer
 
 from adapters.command.arenas import bench_serve, import_recorded, serve_app
 from adapters.command.models import bench_onnx, card, export
-from adapters.command.options import TRUST, WHO, trust_of
+from adapters.command.options import TRUST, WHO, seconds_of, trust_of
 from adapters.command.terminal import command
 from adapters.training.recipe import Recipe, parse_opponent
 
@@ -280,6 +280,9 @@ def tournament(
     height: Annotated[int | None, typer.Option(help="Cells in a column.")] = None,
     num_snakes: Annotated[int | None, NUM_SNAKES] = None,
     max_cycles: Annotated[int, typer.Option(help="Turns after which a game is cut short.")] = 500,
+    move_time: Annotated[
+        str | None, typer.Option(help="Time for a move, such as 5ms: what a searcher takes; of others, who is late is shown.")
+    ] = None,
     deterministic: Annotated[bool, typer.Option("--deterministic", help="Checkpoints take their likeliest action.")] = False,
     device: Annotated[str, typer.Option(help="Where checkpoints predict: auto, cpu, cuda, ...")] = "auto",
     plot: Annotated[Path | None, typer.Option(help="Write a PNG of ratings and of who was placed above whom.")] = None,
@@ -301,6 +304,7 @@ def tournament(
             games=games,
             seed=seed,
             env_kwargs={"rules": preset(rules, width=width, height=height, num_snakes=num_snakes), "max_cycles": max_cycles},
+            move_time=None if move_time is None else seconds_of(move_time),
             deterministic=deterministic,
             device=device,
             trust=trust_of(trust),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from adapters.evaluation.move_times import MoveTimes, check_move_time
 from adapters.evaluation.play_out import NUM_GAMES, Placement, check_games, check_placement, play_out, ranks_of
 from adapters.evaluation.results import Results
 from adapters.games.build import make_games, means_snake
@@ -40,6 +41,7 @@ def play_games(
     device: torch.device | str = "auto",
     trust: Trust = False,
     placement: Placement = "auto",
+    move_time: float | None = None,
 ) -> Results:
     """Play whole games. In each, the players are shuffled over the seats.
 
@@ -57,6 +59,7 @@ def play_games(
         device: where policies predict.
         trust: what the players' files may ask for beside known classes, as in `make_sb3_env`.
         placement: how the agents of a game are placed, as in `tournament`.
+        move_time: seconds that a move may take, as in `tournament`.
 
     Raises:
         ValueError: not one player per seat, a player that cannot play this game, or an invalid argument.
@@ -64,22 +67,28 @@ def play_games(
     """
     check_games(games, MOST_GAMES)
     check_placement(placement)
+    check_move_time(move_time)
     num_games = games if means_snake(env) and not num_workers else min(games, max(NUM_GAMES, num_workers))
     game_batch = make_games(
         env, env_kwargs=env_kwargs, num_games=num_games, learners=0, num_workers=num_workers, restart=num_games < games
     )
     try:
         seated = _seated(players, game_batch, deterministic, device, trust)
-        lineup = OpponentLineup(seated, game_batch)
+        lineup = OpponentLineup(seated, game_batch, move_time=move_time)
         shape = (games, game_batch.seats)
         ranks, lengths, turns = np.zeros(shape, np.int16), np.full(shape, -1, np.int32), np.zeros(games, np.int32)
+        causes, times = np.full(shape, None, np.object_), MoveTimes.none(*shape)
         seeds, lineup_seeds = seed_sequence(seed).spawn(2)
         lineup.seed(lineup_seeds)
-        for ended in play_out(game_batch, lineup, games, seeds):
+        for ended in play_out(game_batch, lineup, games, seeds, move_time=move_time):
             ranks[ended.game] = ranks_of(ended, placement)
             lengths[ended.game] = [info.get("length", -1) for info in ended.infos]
+            causes[ended.game] = [info.get("cause") for info in ended.infos]
             turns[ended.game] = ended.turns.max()
-        return Results(ranks, None if game_batch.snake_rules is None else lengths, turns, tuple(_names(seated)))
+            times.put(ended.game, ended.times)
+        snakes = game_batch.snake_rules is not None
+        names = tuple(_names(seated))
+        return Results(ranks, lengths if snakes else None, turns, names, causes if snakes else None, times)
     finally:
         game_batch.close()
 

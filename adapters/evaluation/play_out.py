@@ -8,10 +8,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from adapters.evaluation.move_times import MoveTimes
 from adapters.games.game_batch import GameBatch
 from adapters.games.native import NativeGameBatch
 from adapters.games.seating import env_seeds
-from adapters.opponents.protocol import Lineup
+from adapters.opponents.lineup import OpponentLineup
 from adapters.placements import ranks
 
 NATIVE_NUM_GAMES = 1024
@@ -30,14 +31,16 @@ class Ended(NamedTuple):
     returns: NDArray[np.float64]  # sum of rewards
     turns: NDArray[np.int64]  # played until the agent left
     infos: list[dict[str, Any]]  # what the environment said in the step in which it left
+    times: MoveTimes  # of its moves
 
 
 def play_out(
     game_batch: GameBatch,
-    lineup: Lineup,
+    lineup: OpponentLineup,
     games: int,
     seeds: np.random.SeedSequence,
     *,
+    move_time: float | None = None,
     before_start: Callable[[NDArray[np.intp]], object] = lambda numbers: None,
     after_start: Callable[[int, int], object] = lambda number, index: None,
 ) -> Iterator[Ended]:
@@ -48,6 +51,7 @@ def play_out(
         lineup: who plays.
         games: how many.
         seeds: what the seeds of the environments are drawn from.
+        move_time: seconds that a move of this line-up may take, see `MoveTimes`. None: any time.
         before_start: called with the numbers of games that are about to get their players.
         after_start: called with the number of a game that has begun, and its index in the batch.
     """
@@ -62,7 +66,7 @@ def play_out(
         after_start(index, index)
     agents = [game_batch.agents(index) for index in range(num_games)]  # of the running games
     shape = time_step.active.shape
-    returns, turns = np.zeros(shape), np.zeros(shape, np.int64)
+    returns, turns, times = np.zeros(shape), np.zeros(shape, np.int64), MoveTimes.none(*shape)
     infos: list[list[dict[str, Any]]] = [[{}] * game_batch.seats for _ in range(num_games)]
     actions = np.zeros((*shape, *(game_batch.action_space.shape or ())), game_batch.action_space.dtype)
     while (playing >= 0).any():
@@ -70,6 +74,7 @@ def play_out(
         # The engine steps idle games with any actions; other environments may insist on legal ones, so they are played on.
         lineup.act(actions, active & (playing >= 0)[:, None] if native else active)
         turns += active
+        times.add(lineup.took, move_time)
         time_step = game_batch.step(actions)
         returns += time_step.rewards
         for index, seat in np.argwhere(time_step.terminated | time_step.truncated).tolist():
@@ -77,12 +82,14 @@ def play_out(
         over = np.flatnonzero(active.any(axis=1) & (time_step.restarted | ~time_step.active.any(axis=1)))
         for index in over.tolist():
             if (game := int(playing[index])) >= 0:
-                yield Ended(game, agents[index], returns[index].copy(), turns[index].copy(), infos[index])
+                of_game = returns[index].copy(), turns[index].copy(), infos[index], times.take(index)
+                yield Ended(game, agents[index], *of_game)
                 playing[index], following = (following, following + 1) if following < games else (-1, following)
                 if playing[index] >= 0:
                     after_start(int(playing[index]), index)
             agents[index], infos[index] = game_batch.agents(index), [{}] * game_batch.seats
         returns[over], turns[over] = 0.0, 0
+        times.put(over, MoveTimes.none())
         if len(again := over[playing[over] >= 0]):
             before_start(playing[again])
             lineup.restart(again)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from adapters.evaluation.move_times import MoveTimes
 from adapters.evaluation.tables import as_text
 from adapters.placements import win_shares
 from snake_pz.escaping import printable
@@ -22,6 +24,8 @@ class Results(NamedTuple):
     lengths: NDArray[np.int32] | None  # (G, N) segments at death or at the end; None where the game has no snakes
     turns: NDArray[np.int32]  # (G,) turns that the game took
     names: tuple[str, ...]  # of the N players, short and all different
+    causes: NDArray[np.object_] | None  # (G, N) of each death, such as "self"; None if it lived; None where there are no snakes
+    times: MoveTimes  # (G, N) of the moves of each player
 
     @property
     def wins(self) -> NDArray[np.float64]:
@@ -38,6 +42,26 @@ class Results(NamedTuple):
     def win_intervals(self) -> NDArray[np.float64]:
         """(N, 2) between which win rates the players' own are with 95 % probability, see `wilson`."""
         return wilson(self.win_rates, len(self.ranks))
+
+    @property
+    def standard_errors(self) -> NDArray[np.float64]:
+        """(N,) of the win rates; NaN for a single game. They vanish if all games are alike: `win_intervals` do not."""
+        games = len(self.ranks)
+        errors: NDArray[np.float64] = self.wins.std(axis=0) / np.sqrt(games - 1 if games > 1 else np.nan)
+        return errors
+
+    @property
+    def deaths(self) -> tuple[dict[str, float], ...]:
+        """Of each player the share of its games by cause of its death, most frequent first; empty where there are no snakes."""
+        if self.causes is None:
+            return ({},) * len(self.names)
+        return tuple(shares_of_causes(column) for column in self.causes.T)
+
+    @property
+    def move_seconds(self) -> NDArray[np.float64]:
+        """(N,) mean wall-clock time of a move; NaN if none was timed."""
+        moves = self.times.moves.sum(axis=0)
+        return np.where(moves > 0, self.times.seconds.sum(axis=0) / np.maximum(moves, 1), np.nan)
 
     def __str__(self) -> str:
         """The table as text."""
@@ -60,6 +84,12 @@ class Results(NamedTuple):
                 *(() if self.lengths is None else (f"{self.lengths[:, player].mean():.1f}",)),
             )
         return table
+
+
+def shares_of_causes(causes: NDArray[np.object_]) -> dict[str, float]:
+    """The share of games (G,) by cause of death, most frequent first; None is none."""
+    counted = Counter(cause for cause in causes if cause is not None)
+    return {cause: count / len(causes) for cause, count in counted.most_common()}
 
 
 def wilson(rates: NDArray[np.float64], games: int, z: float = 1.96) -> NDArray[np.float64]:

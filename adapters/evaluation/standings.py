@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +16,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from adapters.evaluation.move_times import MoveTimes
+from adapters.evaluation.results import shares_of_causes
 from adapters.evaluation.tables import as_text
 from adapters.placements import pair_scores, win_shares
 from adapters.ratings import Rating, Ratings
@@ -32,6 +33,8 @@ class Played(NamedTuple):
     turns: NDArray[np.int64]  # (G, N) turns that it played
     lengths: NDArray[np.float64]  # (G, N) segments at its end; NaN where the game has no snakes
     causes: NDArray[np.object_]  # (G, N) of its death; None if it lived to the end, or where the game has no snakes
+    times: MoveTimes  # (G, N) of its moves
+    move_time: float | None = None  # seconds that a move could take
 
 
 class Standing(NamedTuple):
@@ -46,6 +49,10 @@ class Standing(NamedTuple):
     mean_turns: float  # played; NaN without games
     mean_length: float | None  # segments at the end; None where the game has no snakes
     deaths: dict[str, float]  # share of its games by cause of its death, most frequent first
+    move_seconds: (
+        float | None
+    )  # of wall-clock time of a move, on average, see `OpponentLineup.took`; measured with a limit only
+    late: float | None  # share of its moves that took over 1.5 times the limit; None without a limit
 
     def as_json(self) -> dict[str, Any]:
         """The same for JSON, without NaN."""
@@ -135,7 +142,11 @@ class Standings:
         table.add_column("player", overflow="fold", min_width=min(max(len(printable(name)) for name in self.names), 16))
         for head in ("rating, 95 %", "wins", "placed", "games", "length" if snakes else "turns"):
             table.add_column(head, justify="right", no_wrap=True)
-        if snakes:
+        timed = any(standing.late is not None for standing in self.standings)
+        if timed:
+            table.add_column("ms", justify="right", no_wrap=True)
+            table.add_column("late", justify="right", no_wrap=True)
+        elif snakes:  # for both there is no room
             table.add_column("died of")
         for place, one in enumerate(self.standings, 1):
             length = one.mean_length if snakes else one.mean_turns
@@ -148,8 +159,13 @@ class Standings:
                 f"{one.games:,}",
                 _shown(length, ".1f"),
                 *(
+                    [_shown(None if one.move_seconds is None else 1000 * one.move_seconds, ".2f"), _shown(one.late, ".1%")]
+                    if timed
+                    else ()
+                ),
+                *(
                     [Text(", ".join(f"{printable(cause)} {share:.0%}" for cause, share in list(one.deaths.items())[:2]))]
-                    if snakes
+                    if snakes and not timed
                     else ()
                 ),
             )
@@ -179,7 +195,7 @@ class Standings:
         """
         causes = sorted({cause for standing in self.standings for cause in standing.deaths})
         heads = ("place", "name", "player", "rating", "sigma", "low", "high")
-        means = ("win_rate", "games", "mean_placement", "mean_turns", "mean_length")
+        means = ("win_rate", "games", "mean_placement", "mean_turns", "mean_length", "move_seconds", "late")
         rows: list[list[Any]] = [
             [*heads, *means, *(f"died_of_{cause}" for cause in causes), *(f"above_{name}" for name in self.names)]
         ]
@@ -217,7 +233,9 @@ def _standing(
         return float(values[own].mean()) if games else math.nan
 
     length = mean(played.lengths)
-    counted = Counter(cause for cause in played.causes[own] if cause is not None)
+    times = played.times.take(own)
+    moves = int(times.moves.sum())
+    timed = moves > 0 and played.move_time is not None  # else the same seed would not give the same standings
     return Standing(
         name,
         player,
@@ -227,7 +245,9 @@ def _standing(
         mean_placement=mean(played.ranks),
         mean_turns=mean(played.turns),
         mean_length=None if math.isnan(length) else length,
-        deaths={cause: count / games for cause, count in counted.most_common()},
+        deaths=shares_of_causes(played.causes[own]),
+        move_seconds=float(times.seconds.sum()) / moves if timed else None,
+        late=float(times.late.sum()) / moves if timed else None,
     )
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 from typing_extensions import override
 
+from adapters.evaluation.move_times import MoveTimes, check_move_time
 from adapters.evaluation.play_out import (
     NATIVE_NUM_GAMES,
     NUM_GAMES,
@@ -60,6 +61,7 @@ def tournament(
     device: torch.device | str = "auto",
     trust: Trust = False,
     placement: Placement = "auto",
+    move_time: float | None = None,
     progress: bool = False,
     replays: str | os.PathLike[str] | None = None,
 ) -> Standings:
@@ -88,6 +90,11 @@ def tournament(
             agent that stays longest is first; agents that leave on the same turn tie. "return": by the sum of rewards. "auto":
             "rank" if the environment gives it, else "survival". Or a function `f(agents, returns, turns, infos)` of sequences
             by seat that returns one number per seat, the lowest for first place.
+        move_time: seconds of wall-clock time that a move may take. A player that can stop in time, with a method
+            `limit_move_time(seconds)`, is told: a searcher without a budget of its own plays the best move that it has found by
+            then. Nobody is interrupted: of the others it is said how many of their moves were late, `Standing.late`, and what
+            they play counts all the same. A player moves in all games at once; a move takes that time, divided by the games.
+            None: any time.
         progress: whether to show a progress bar.
         replays: folder in which to save replays of the first 10 games of the snake.
 
@@ -98,6 +105,7 @@ def tournament(
     """
     check_games(games, MOST_GAMES)
     check_placement(placement)
+    check_move_time(move_time)
     native = means_snake(env) and not num_workers
     if replays is not None and not native:
         raise ValueError(
@@ -120,7 +128,7 @@ def tournament(
         made = opponents_for(game_batch, everyone, seats=len(everyone), deterministic=deterministic, device=device, trust=trust)
         dealer = _Dealer([player for player in made if isinstance(player, Opponent)])
         names = distinct_names([player.name for player in dealer.players])
-        lineup = OpponentLineup([dealer] * seats, game_batch)
+        lineup = OpponentLineup([dealer] * seats, game_batch, move_time=move_time)
         lineup.seed(lineup_seeds)
         line_ups = draw_line_ups(len(names), seats, games, np.random.default_rng(draws))
         keep = None if replays is None else _Keeper(Path(replays), names, line_ups, game_batch)
@@ -130,18 +138,22 @@ def tournament(
             turns=np.zeros(line_ups.shape, np.int64),
             lengths=np.full(line_ups.shape, np.nan),
             causes=np.full(line_ups.shape, None, np.object_),
+            times=MoveTimes.none(*line_ups.shape),
+            move_time=move_time,
         )
 
         def deal(numbers: NDArray[np.intp]) -> None:
             dealer.hand = line_ups[numbers]
 
-        watching = {} if keep is None else {"after_start": keep.began}
+        watching: dict[str, Any] = {} if keep is None else {"after_start": keep.began}
         with tqdm(total=games, unit=" games", disable=None if progress else True) as bar:
-            for ended in play_out(game_batch, lineup, games, game_seeds, before_start=deal, **watching):
+            rated = play_out(game_batch, lineup, games, game_seeds, move_time=move_time, before_start=deal, **watching)
+            for ended in rated:
                 if keep is not None:
                     keep.ended(ended.game)
                 played.ranks[ended.game] = ranks_of(ended, placement)
                 played.turns[ended.game] = ended.turns
+                played.times.put(ended.game, ended.times)
                 for seat, info in enumerate(ended.infos):
                     if "cause" in info:
                         played.causes[ended.game, seat] = info["cause"]

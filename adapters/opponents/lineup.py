@@ -14,7 +14,7 @@ from typing_extensions import override
 from adapters.games.game_batch import GameBatch
 from adapters.opponents.ahead import Ahead
 from adapters.opponents.protocol import Lineup, Opponent, Source
-from snake_pz.players import SeatedPlayer
+from snake_pz.players import SeatedPlayer, TakesTime
 
 
 class _Plan(NamedTuple):
@@ -42,22 +42,29 @@ class OpponentLineup(Lineup):
     Args:
         seats: an opponent or a source per enemy seat, in seat order. The same object may be on several seats.
         game_batch: the games.
+        move_time: seconds that a move may take. Players that can stop in time, `TakesTime`, are told.
 
     Attributes:
         ahead: the thread, and the rule by which it is used.
+        took: (E, N) wall-clock seconds that each seat's move took in the last call of `act`. A player moves in all of its games
+            at once: it is the time of its call, divided by the moves. NaN for seats that did not move, for moves that were
+            foreseen, and in a player's first call, in which it may compile or load.
 
     Raises:
         ValueError: not one entry per enemy seat, or the games have no view in an opponent's spaces; the latter also from
             `restart`, for an opponent that a source draws.
     """
 
-    def __init__(self, seats: Sequence[Opponent | Source], game_batch: GameBatch) -> None:
+    def __init__(self, seats: Sequence[Opponent | Source], game_batch: GameBatch, *, move_time: float | None = None) -> None:
+        self._move_time = move_time
         self.seconds = 0.0
         self.ahead = Ahead()
+        self.took = np.full((game_batch.num_games, game_batch.seats), np.nan)
         self._game_batch = game_batch
         self._games, self._seats, self._learners = game_batch.num_games, game_batch.seats, game_batch.num_learners
         self._players: dict[int, SeatedPlayer] = {}  # by their number in `_table`; only those still needed
         self._added = 0
+        self._warm: set[int] = set()  # numbers of players that have moved
         self._seeds: np.random.SeedSequence | None = None
         self._rng = np.random.default_rng()
         self._plan = self._planned(seats)
@@ -72,16 +79,20 @@ class OpponentLineup(Lineup):
     def act(self, actions: NDArray[Any], active: NDArray[np.bool_]) -> None:
         started, inference = time.perf_counter(), 0.0
         jobs, foreseen = self.ahead.take(), []
+        self.took[:] = np.nan
         for number, player, slots in self._acting(active):
             opponent: Any = player.player
             if number in jobs and np.array_equal(jobs[number].slots, slots):
                 foreseen.append((player, jobs[number]))
-            elif getattr(opponent, "infers_ahead", False):
-                before = time.perf_counter()
-                self._write(actions, slots, player.act(slots))
-                inference += time.perf_counter() - before
-            else:
-                self._write(actions, slots, player.act(slots))
+                continue
+            before = time.perf_counter()
+            self._write(actions, slots, player.act(slots))
+            seconds = time.perf_counter() - before
+            if number in self._warm:
+                self.took.ravel()[slots] = seconds / len(slots)
+            self._warm.add(number)
+            if getattr(opponent, "infers_ahead", False):
+                inference += seconds
         for player, job in reversed(foreseen):  # so that the last ones, which have not begun, run here
             opponent = player.player
             chosen = opponent.choose(job.result(), player.action_masks(job.slots))
@@ -195,6 +206,8 @@ class OpponentLineup(Lineup):
             if id(opponent) not in numbers:
                 number = numbers[id(opponent)] = self._added + len(added)
                 added[number] = SeatedPlayer(opponent, self._game_batch)
+                if self._move_time is not None and isinstance(opponent, TakesTime):
+                    opponent.limit_move_time(self._move_time)
         self._added += len(added)
         self._players.update(added)
         if self._seeds is not None:

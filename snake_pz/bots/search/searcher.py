@@ -81,6 +81,7 @@ class Searcher(Player):
     def __init__(self, name: str, rules: Rules) -> None:
         self.name = name
         self.budget = Budget.parse(name)
+        self._given = ":" in name
         self.observation_space: gymnasium.Space[Any] = observation_space(rules, "board")
         self.action_space: gymnasium.Space[Any] = action_space("absolute")
         self._rules = rules
@@ -128,6 +129,11 @@ class Searcher(Player):
                 moves[row] = self._search_for(tree, state, game, snake, masks, row)
         return moves
 
+    def limit_move_time(self, seconds: float) -> None:
+        """Take so much time for each move from now on, unless a budget was given with the name."""
+        if not self._given:
+            self.budget = Budget(0, 1000 * seconds)
+
     @override
     def reset(self, slots: NDArray[np.intp]) -> None:
         """Do nothing: the searcher has no memory of its games."""
@@ -138,10 +144,14 @@ class Searcher(Player):
 
     def _search_for(self, tree: Tree, state: SnakeState, game: int, snake: int, masks: NDArray[np.int8], row: int) -> int:
         """A move that takes the budget's milliseconds, or less if no more can be found."""
-        end = time.perf_counter() + self.budget.milliseconds / 1000
+        began = time.perf_counter()
         begin(tree, state, self._codes, self._board, game, snake, masks, row)
-        spent = _SLICE
-        while not deepen(tree, self._codes, self._board, spent) and time.perf_counter() < end:
+        spent, elapsed = _SLICE, 0.0
+        # another slice, if it fits in
+        while elapsed * (spent / (spent - _SLICE) if elapsed else 1.0) < self.budget.milliseconds / 1000:
+            if deepen(tree, self._codes, self._board, spent):
+                break
+            elapsed = time.perf_counter() - began
             spent += _SLICE
         return int(tree.registers[MOVED])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from adapters.evaluation.evaluate import play_games, record_game
+from adapters.evaluation.move_times import MoveTimes
 from adapters.evaluation.results import Results, wilson
 from adapters.games.native import NativeGameBatch
 from adapters.opponents.parse import mixture
@@ -23,9 +25,47 @@ def test_wins_are_shared_by_those_who_tie() -> None:
         lengths=np.zeros((3, 4), np.int32),
         turns=np.zeros(3, np.int32),
         names=("a", "b", "c", "d"),
+        causes=None,
+        times=MoveTimes.none(3, 4),
     )
     assert results.wins.tolist() == [[1, 0, 0, 0], [0.5, 0.5, 0, 0], [0, 0, 0, 1]]
     assert results.win_rates.tolist() == [0.5, pytest.approx(1 / 6), 0, pytest.approx(1 / 3)]
+
+
+def test_standard_errors_and_deaths_by_hand() -> None:
+    results = Results(
+        ranks=np.array([[1, 2], [1, 2], [2, 1], [1, 1]], np.int16),
+        lengths=None,
+        turns=np.zeros(4, np.int32),
+        names=("a", "b"),
+        causes=np.array([[None, "self"], [None, "wall"], ["head", None], [None, "self"]], np.object_),
+        times=MoveTimes(np.full((4, 2), 0.5), np.array([[10, 0], [10, 0], [20, 0], [10, 0]]), np.zeros((4, 2), np.int64)),
+    )
+    assert results.standard_errors == pytest.approx(np.array([1, 1, 0, 0.5]).std(ddof=1) / 2)
+    assert results.deaths == ({"head": 0.25}, {"self": 0.5, "wall": 0.25})
+    assert results.move_seconds[0] == 2 / 50
+    assert np.isnan(results.move_seconds[1])
+    assert results._replace(causes=None).deaths == ({}, {})
+
+
+def test_games_say_what_everybody_died_of_and_how_long_it_thought() -> None:
+    def slow(observations: Any) -> Any:
+        time.sleep(0.01)
+        return np.zeros(len(observations), np.int64)
+
+    results = play_games([slow, "greedy"], games=3, env_kwargs={"num_snakes": 2, "width": 7, "height": 7}, move_time=1e-5)
+    assert sum(results.deaths[0].values()) == pytest.approx(1)
+    assert results.times.moves.tolist() == [[turns - 1] * 2 for turns in results.turns]
+    assert results.move_seconds[0] >= 0.01 / 3
+    assert results.times.late[:, 0].tolist() == (results.turns - 1).tolist()
+    other = play_games(["random"] * 2, games=2, env=Staying, env_kwargs={"agents": 2})
+    assert other.causes is None
+
+
+@pytest.mark.parametrize("move_time", [0, -1.0, float("nan"), "5ms", True, 1e9])
+def test_what_is_no_time_for_a_move_is_refused(move_time: Any) -> None:
+    with pytest.raises(ValueError, match="move_time must be None or a number of seconds from"):
+        play_games(["greedy"] * 4, games=1, move_time=move_time)
 
 
 def test_every_game_is_played_to_its_end_and_the_better_bot_wins() -> None:
@@ -78,6 +118,8 @@ def test_results_print_as_a_short_table_with_intervals() -> None:
         lengths=np.full((100, 3), [9, 4, 3], np.int32),
         turns=np.full(100, 50, np.int32),
         names=("[x]/\x1bmodel", "greedy", "random"),
+        causes=None,
+        times=MoveTimes.none(100, 3),
     )
     text = str(results)
     assert [line.split() for line in text.splitlines() if "%" in line or "games" in line] == [

@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 import adapters.evaluation.tournament
 from adapters import frozen, make_sb3_env, mixture
 from adapters.command.main import app
+from adapters.evaluation.move_times import MoveTimes
 from adapters.evaluation.standings import Played, Standings
 from adapters.evaluation.tournament import draw_line_ups, tournament
 from adapters.opponents.parse import parse, players
@@ -49,6 +50,7 @@ def by_hand_played() -> Played:
         turns=np.array([[9, 4, 4], [1, 8, 8], [6, 2, 5]]),
         lengths=np.array([[5, 3, 3], [3, 6, 7], [4, 3, 5]], np.float64),
         causes=np.array([[None, "wall", "self"], ["wall", None, None], [None, "wall", "head"]], np.object_),
+        times=MoveTimes(np.full((3, 3), 0.25), np.full((3, 3), 10), np.array([[0, 0, 0], [0, 0, 0], [0, 4, 0]])),
     )
 
 
@@ -121,6 +123,17 @@ def test_win_rates_and_means_by_hand() -> None:
     assert c.deaths == {"self": 0.5, "wall": 0.5}
 
 
+def test_times_of_moves_by_hand() -> None:
+    """They are no part of the standings without a limit, which the same seed repeats exactly."""
+    assert [(one.move_seconds, one.late) for one in by_hand()] == [(None, None)] * 3
+    limited = Standings(["a", "b", "c"], ["runs/a.zip", "b", "c"], by_hand_played()._replace(move_time=0.01))
+    assert (limited["b"].move_seconds, limited["b"].late) == (0.025, 0.1)
+    assert limited["a"].late == 0
+    shown = str(limited)
+    assert {"ms", "late", "25.00", "10.0%"} <= set(shown.split())
+    assert "died" not in shown
+
+
 def test_payoff_by_hand() -> None:
     standings = by_hand()
     payoff, meetings = standings.as_json()["payoff"], standings.as_json()["meetings"]
@@ -151,7 +164,18 @@ def test_json_has_everything_and_nothing_that_json_has_not(tmp_path: Path) -> No
     assert first["interval"] == pytest.approx(
         [first["rating"] - 1.96 * first["sigma"], first["rating"] + 1.96 * first["sigma"]]
     )
-    shown = {"rating", "sigma", "interval", "win_rate", "mean_placement", "mean_turns", "mean_length", "deaths"}
+    shown = {
+        "rating",
+        "sigma",
+        "interval",
+        "win_rate",
+        "mean_placement",
+        "mean_turns",
+        "mean_length",
+        "deaths",
+        "move_seconds",
+        "late",
+    }
     assert set(first) == {"name", "player", "games", *shown}
     assert read["games"] == 3
 
@@ -255,7 +279,9 @@ def test_the_plot_is_a_png_of_sensible_size(names: list[str], tmp_path: Path) ->
     line_ups = draw_line_ups(len(names), 4, 30, np.random.default_rng(0))
     ranks = line_ups.argsort(axis=1).argsort(axis=1) + 1
     nothing = np.full(line_ups.shape, None, np.object_)
-    standings = Standings(names, names, Played(line_ups, ranks, ranks, np.full(line_ups.shape, np.nan), nothing))
+    standings = Standings(
+        names, names, Played(line_ups, ranks, ranks, np.full(line_ups.shape, np.nan), nothing, MoveTimes.none(*line_ups.shape))
+    )
     standings.plot(tmp_path / "plot.png")
     content = (tmp_path / "plot.png").read_bytes()
     assert content[:8] == b"\x89PNG\r\n\x1a\n"

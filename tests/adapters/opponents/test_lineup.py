@@ -115,11 +115,15 @@ def test_the_seconds_that_opponents_take_are_counted(monkeypatch):
     games, scribe = Games(), Scribe(1)
     lineup = OpponentLineup([scribe] * 3, games)
     assert lineup.seconds == 0
-    clock = iter([10.0, 10.5, 20.0, 22.0])
+    clock = iter([10.0, 10.1, 10.4, 10.5, 20.0, 20.1, 21.1, 22.0])
     monkeypatch.setattr("adapters.opponents.lineup.time.perf_counter", lambda: next(clock))
     play(lineup, games)
+    assert np.isnan(lineup.took).all()  # the first call may compile
     play(lineup, games)
     assert lineup.seconds == 2.5
+    moved = np.isfinite(lineup.took)
+    assert lineup.took[moved].sum() == pytest.approx(1.0)
+    assert moved[:, 1:].all()
 
 
 def test_masks_go_to_opponents_that_use_them():

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from adapters import make_sb3_env, mixture
 from adapters.command.human_seats import seat_humans
+from adapters.command.main import app
 from adapters.evaluation.evaluate import play_games, record_game
 from adapters.evaluation.tournament import tournament
 from adapters.opponents.pool import OpponentPool
@@ -13,6 +15,7 @@ from adapters.training.recipe import Recipe
 from snake_pz import Rules, make_bot, snake_v0
 from snake_pz.play.local_match import LocalMatch
 from snake_pz.players import States
+from snake_pz.replay import Replay
 from tests.support.scripted_env import ScriptedEnv
 
 DUEL = {"rules": Rules(width=7, height=7, num_snakes=2), "max_cycles": 60}
@@ -71,6 +74,47 @@ def test_tournaments_mixtures_and_pools(tmp_path):
     env.reset()
     env.step(env.action_masks().argmax(axis=1))
     assert {opponent.name for opponent in env.lineup.opponents} >= {"searcher"}
+
+
+def test_a_tournament_limits_the_time_for_a_move(tmp_path):
+    """A searcher without a budget takes the time, also if a pool draws it; one with a budget and other bots do not."""
+    pool = OpponentPool(tmp_path / "pool")
+    pool.add_bot("searcher")
+    standings = tournament([pool, "searcher:1", "greedy"], games=6, env_kwargs=DUEL, move_time=0.004)
+    assert standings["searcher"].move_seconds > 0.001
+    assert standings["searcher"].move_seconds > 3 * standings["searcher:1"].move_seconds
+    assert all(0 <= standing.late <= 1 for standing in standings)
+    assert tournament(["searcher:1", "greedy"], games=2, env_kwargs=DUEL)["greedy"].late is None
+
+
+def test_the_command_limits_the_time_for_a_move(tmp_path):
+    words = [
+        "tournament",
+        "searcher",
+        "random",
+        "--games",
+        "4",
+        "--snakes",
+        "2",
+        "--width",
+        "7",
+        "--height",
+        "7",
+        "--move-time",
+    ]
+    shown = CliRunner().invoke(app, [*words, "2ms"])
+    assert shown.exit_code == 0
+    assert {"ms", "late"} <= set(shown.output.split())
+    refused = CliRunner().invoke(app, [*words, "2"])
+    assert refused.exit_code == 1
+    assert "such as 5ms or 0.5s, got '2'" in refused.output
+
+
+def test_watching_a_game_among_searchers(tmp_path):
+    board = ["--width", "7", "--height", "7", "--max-cycles", "10", "--seed", "1"]
+    words = ["watch", "--players", "searcher:5", "greedy", *board, "--record"]
+    assert CliRunner().invoke(app, [*words, str(tmp_path / "game.jsonl")]).exit_code == 0
+    assert Replay.load(tmp_path / "game.jsonl").names == ("searcher:5", "greedy")
 
 
 def test_people_play_against_it():

@@ -179,6 +179,14 @@ def test_a_budget_in_milliseconds_is_kept_roughly() -> None:
     assert set(make_bot("searcher:0.5ms", engine.rules).act(seen).tolist()) <= {UP, RIGHT, DOWN, LEFT}
 
 
+def test_a_limit_for_moves_is_the_budget_of_a_searcher_without_one() -> None:
+    free, given = Searcher("searcher", Rules()), Searcher("searcher:500", Rules())
+    for bot in (free, given):
+        bot.limit_move_time(0.005)
+    assert free.budget == (0, 5)
+    assert given.budget == (500, 0)
+
+
 @pytest.mark.parametrize("name", EVERY)
 def test_no_move_that_the_mask_forbids(name: str) -> None:
     rules = preset(name)
