@@ -35,6 +35,14 @@ def test_imports_load_nothing_heavy(code: str) -> None:
     assert not loaded(code) & HEAVY
 
 
+def test_bots_are_served_without_torch() -> None:
+    code = (
+        "import adapters.serving.battlesnake_server; from adapters import MoveMaker; from snake_pz import Rules; "
+        "MoveMaker('greedy').prepare(Rules.battlesnake())"
+    )
+    assert not loaded(code) & (HEAVY - {"numba"})
+
+
 def test_help_loads_neither_the_game_nor_numpy() -> None:
     code = "sys.argv = ['snake-pz', '--help']; from adapters.command.main import app; app()"
     assert not loaded(code) & (HEAVY | {"snake_pz", "pettingzoo", "numpy"})

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from adapters.opponents.resolver import resolver_for_rules
-from adapters.serving import bounds, timely
+from adapters.serving import bounds, deadlines, timely
 from adapters.serving.battlesnake_client import BattlesnakeClient
 from adapters.serving.battlesnake_server import Limits, Look, prepared
 from adapters.serving.log import JsonLines
@@ -80,25 +80,23 @@ def test_recorded_games_are_answered_as_at_home(ruleset: str) -> None:
     games = [list(game) for _, game in groupby(records, key=lambda record: str(record["game"]))]
     games = [game for game in games if len(game) > 3 and game[0]["width"] == game[0]["height"] == 11][:6]
     assert len(games) == 6
-    home, answered = MoveMaker("searcher:200"), 0
-    home.prepare(RULES)  # which compiles
+    asked = []
+    for game in games:
+        me = battlesnake_request(game[0])["board"]["snakes"][0]
+        requests = [battlesnake_request(record) | {"you": me} for record in game]
+        asked.append([one for one in requests if me["id"] in battlesnake.ids(one)])
+    home = MoveMaker("searcher:200")
+    expected = [[home.move(one) for one in requests] for requests in asked]  # first, for that compiles the search
+    assert sum(map(len, expected)) > 12
     with served("searcher:200") as url, BattlesnakeClient(url, 60) as client:
-        for game in games:
-            requests = [battlesnake_request(record) for record in game]
-            me = requests[0]["board"]["snakes"][0]
-            requests = [one | {"you": me} for one in requests if me["id"] in battlesnake.ids(one)]
+        for requests, moves in zip(asked, expected, strict=True):
             assert client.post("/start", requests[0]) == {}
-            home.begin(requests[0])
-            for one in requests:
-                answer = client.post("/move", one | {"game": one["game"] | {"timeout": 60_000}})
-                assert answer == {"move": home.move(one)}
-                answered += 1
+            for one, move in zip(requests, moves, strict=True):
+                assert client.post("/move", one | {"game": one["game"] | {"timeout": 60_000}}) == {"move": move}
             assert client.get("/healthz")["games"] == 1
             assert client.post("/end", requests[-1]) == {}
-            home.end(requests[-1])
             health = client.get("/healthz")
             assert (health["games"], health["late"] + health["errors"]) == (0, 0)
-    assert answered > 12
 
 
 @pytest.mark.slow
@@ -175,10 +173,11 @@ def test_games_at_once_go_into_one_prediction_and_are_remembered_apart() -> None
 
 
 def test_a_player_that_hangs_is_answered_for_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timely, "STUCK", 0.3)
+    monkeypatch.setattr(timely, "STUCK", 0.8)
+    monkeypatch.setattr(deadlines, "UNKNOWN", 0.6)  # much to spare, where other tests run beside this one
     hangs = threading.Event()
     player = Scripted(hangs.wait)
-    asked = a_request(timeout=300)
+    asked = a_request(timeout=1000)
     engine = SnakeEngine(RULES, 1)
     engine.reset(seeds=[3])
     allowed = engine.action_masks("absolute")[0, 0]
@@ -186,16 +185,16 @@ def test_a_player_that_hangs_is_answered_for_in_time(monkeypatch: pytest.MonkeyP
         with served(player) as url, BattlesnakeClient(url, 60) as client:
             begun = time.perf_counter()
             move = client.post("/move", asked)["move"]
-            assert time.perf_counter() - begun < 0.3
+            assert 0.3 < time.perf_counter() - begun < 1
             assert allowed[battlesnake.MOVES.index(move)]
-            time.sleep(0.4)
+            time.sleep(0.6)
             with pytest.raises(OSError, match=r"status 503.*stuck"):
                 client.get("/healthz")
             begun = time.perf_counter()
             client.post("/move", asked)
-            assert time.perf_counter() - begun < 0.15, "nobody waits for one that is stuck"
+            assert time.perf_counter() - begun < 0.35, "nobody waits for one that is stuck"
             hangs.set()
-            time.sleep(0.1)
+            time.sleep(0.2)
             assert client.get("/healthz")["late"] == 2
             assert client.post("/move", asked) == {"move": "right"}, "it is back, and had been asked once"
     finally:
@@ -298,12 +297,12 @@ def test_a_body_that_does_not_arrive_is_not_waited_for(monkeypatch: pytest.Monke
 
 
 def test_a_host_that_asks_too_often_has_to_wait() -> None:
-    with served("greedy", limits=Limits(rate=5)) as url:
+    with served("greedy", limits=Limits(rate=2)) as url:
         answers = [ask(url, json.dumps(a_request()).encode()) for _ in range(12)]
         refused = [answer for status, answer in answers if status == 429]
-        assert 3 <= len(refused) <= 7
+        assert 4 <= len(refused) <= 10
         assert refused[0] == {"error": "too many requests"}
-        time.sleep(0.3)
+        time.sleep(0.8)
         assert ask(url, b"", "/healthz", "GET")[1]["refused"] == len(refused)
 
 

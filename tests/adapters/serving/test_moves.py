@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from stable_baselines3 import PPO
 
-from adapters import frozen, make_sb3_env, mixture
+from adapters import export_onnx, frozen, make_sb3_env, mixture
 from adapters.opponents.resolver import resolver_for_rules
 from adapters.serving import moves
 from adapters.serving.moves import MoveMaker, best_move
@@ -129,6 +130,17 @@ def test_a_checkpoint_of_any_encoding_makes_the_move_that_it_makes_at_home() -> 
     expected = SeatedPlayer(player, EngineGames(games)).act(np.arange(3))
     moves = [best_move(model.policy, request(games, snake)) for snake in range(3)]
     assert [battlesnake.MOVES.index(move) for move in moves] == expected.tolist()
+
+
+def test_an_onnx_file_moves_as_its_checkpoint_does(tmp_path: Path) -> None:
+    env = make_sb3_env("random", num_games=1, env_kwargs={"rules": GEESE, "observation": "single"}, seed=0)
+    model = PPO("MlpPolicy", env, n_steps=8, batch_size=8, seed=0, device="cpu")
+    env.close()
+    export_onnx(model, tmp_path / "goose.onnx")
+    games = engine(GEESE, 6)
+    observations = [hungry_geese.observation(games.state, game, game % 4) for game in range(6)]
+    moves = [MoveMaker(str(tmp_path / "goose.onnx"), deterministic=True).move(seen) for seen in observations]
+    assert moves == [MoveMaker(frozen(model), deterministic=True).move(seen) for seen in observations]
 
 
 def test_what_is_no_request_is_refused() -> None:
