@@ -57,7 +57,9 @@ CORNERED = Position(bodies=[cells("13 12 22 32 33"), cells("02 01 00 10")])
 CORNERED_ACROSS_THE_SEAM = Position(bodies=[cells("13 12 22 32 42 43"), cells("02 01 61 62 63")])
 
 
-@pytest.mark.parametrize("name", ["classic", "battlesnake", "battlesnake:royale", "battlesnake:wrapped"])
+@pytest.mark.parametrize(
+    "name", ["classic", "battlesnake", "battlesnake:royale", "battlesnake:wrapped", "battlesnake:constrictor"]
+)
 def test_the_longer_one_takes_a_head_on(name: str) -> None:
     position = CORNERED_ACROSS_THE_SEAM if name == "battlesnake:wrapped" else CORNERED
     assert move(rules_of(name), position) == LEFT
@@ -77,6 +79,14 @@ def test_it_follows_its_tail_while_it_is_shut_in(name: str) -> None:
     """Up is a dead end of one cell; turning round on four cells lasts until the other snake has left."""
     around = cells("05 04 03 13 23 22 21 20 10 10 10 10")
     position = Position(bodies=[cells("01 02 12 11"), around], headings=[UP, DOWN])
+    assert move(rules_of(name), position) == RIGHT
+
+
+@pytest.mark.parametrize("name", ["battlesnake:wrapped", "hungry_geese"])
+def test_it_follows_its_tail_while_another_lies_all_around(name: str) -> None:
+    """The same without walls: the dead end above leads over the seam into the other snake, which lies all around."""
+    around = cells("06 16 26 20 30 31 32 33 23 13 03 02 01 00 00 00 00 00")
+    position = Position(bodies=[cells("11 12 22 21"), around], headings=[UP, LEFT])
     assert move(rules_of(name), position) == RIGHT
 
 
