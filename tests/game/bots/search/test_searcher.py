@@ -65,10 +65,10 @@ def test_the_longer_one_takes_a_head_on(name: str) -> None:
     assert move(rules_of(name), position) == LEFT
 
 
-@pytest.mark.parametrize("name", ["classic", "battlesnake", "battlesnake:royale", "battlesnake:wrapped", "hungry_geese"])
+@pytest.mark.parametrize("name", EVERY)
 def test_it_takes_no_head_on_in_which_it_dies(name: str) -> None:
     """The one that is no longer leaves it, by the same rules; and even the longer one where all die."""
-    position = CORNERED if name in ("classic", "battlesnake", "battlesnake:royale") else CORNERED_ACROSS_THE_SEAM
+    position = CORNERED if rules_of(name).edge == "wall" else CORNERED_ACROSS_THE_SEAM
     own, other = position.bodies
     assert move(rules_of(name, head_to_head="all_die"), position) != LEFT
     assert move(rules_of(name), position._replace(bodies=[own[: len(other)], other])) != LEFT
