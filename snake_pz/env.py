@@ -12,16 +12,18 @@ from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
 from typing_extensions import override
 
-from snake_pz.core import observations
 from snake_pz.core.actions import action_count, action_space
+from snake_pz.core.encodings import Encoding
+from snake_pz.core.encodings import encoding as as_encoding
 from snake_pz.core.engine import SnakeEngine
+from snake_pz.core.observations import TTL_STEP
 from snake_pz.core.state import CAUSES, SnakeState, body_cells
-from snake_pz.reward_weights import RewardWeights, reward_weights
+from snake_pz.reward_weights import Rewards, reward_weights
 from snake_pz.rules import Rules, check_names
 
 RENDER_MODES = ("human", "rgb_array", "ansi")
 
-Observation = NDArray[np.uint8] | dict[str, Any]
+Observation = NDArray[Any] | dict[str, Any]
 
 
 class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
@@ -38,9 +40,9 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
 
     Args:
         rules: rules of the game, `Rules.classic()` by default. Fields of Rules may also be given by name: `width=19`.
-        observation: `board`, `egocentric` or `single`, see `core.observations`.
+        observation: `board`, `egocentric` or `single`, see `core.observations`; or an Encoding or the name of a registered one.
         actions: `absolute` (up, right, down, left) or `relative` (left, straight, right).
-        rewards: RewardWeights, the name of a preset, or a dict of weights, see `reward_weights`.
+        rewards: RewardWeights, the name of a preset, a dict of weights, or a function, see `reward_weights`.
         max_cycles: steps until snakes that are alive are truncated, at least 1.
         mask_in_observation: whether observations are {"observation", "action_mask"}, PettingZoo's Dict form.
         render_mode: `human`, `rgb_array`, `ansi` or None.
@@ -48,7 +50,8 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
 
     Attributes:
         rules: rules of the game.
-        reward_weights: the RewardWeights that `rewards` came to.
+        reward_weights: the RewardWeights that `rewards` came to, or the function.
+        encoding: the Encoding that `observation` came to.
         action_set: `actions` as given.
 
     Raises:
@@ -67,9 +70,9 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
         self,
         *,
         rules: Rules | None = None,
-        observation: str = "board",
+        observation: Encoding | str = "board",
         actions: str = "absolute",
-        rewards: RewardWeights | str | dict[str, float] | None = None,
+        rewards: Rewards | str | dict[str, float] | None = None,
         max_cycles: int = 500,
         mask_in_observation: bool = False,
         render_mode: str | None = None,
@@ -82,18 +85,18 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
         if render_mode is not None and render_mode not in RENDER_MODES:
             raise ValueError(f"render_mode must be one of {', '.join(map(repr, RENDER_MODES))} or None, got {render_mode!r}")
         self.max_cycles = max_cycles
-        self.observation = observation
+        self.observation, self.encoding = observation, as_encoding(observation)
         self.action_set = actions
         self.mask_in_observation = mask_in_observation
         self.render_mode = render_mode
         self.possible_agents = [f"snake_{i}" for i in range(self.rules.num_snakes)]
         self.agents: list[str] = []
 
-        board = observations.observation_space(self.rules, observation)
+        shown = self.encoding.space_for(self.rules)
         moves = action_count(actions)
         self._observation_spaces: dict[str, gymnasium.Space[Any]] = {}
         for agent in self.possible_agents:
-            space: gymnasium.Space[Any] = gymnasium.spaces.Box(0, 255, board.shape, np.uint8)
+            space: gymnasium.Space[Any] = gymnasium.spaces.Box(shown.low, shown.high, shown.shape, shown.dtype)
             if mask_in_observation:
                 mask = gymnasium.spaces.Box(0, 1, (moves,), np.int8)
                 space = gymnasium.spaces.Dict({"observation": space, "action_mask": mask})
@@ -203,7 +206,7 @@ class SnakeParallelEnv(ParallelEnv[str, Any, Any]):
         for i in np.flatnonzero(state.alive[0]):
             cells = body_cells(state, 0, int(i))
             for k in range(len(cells) - 1, -1, -1):
-                planes[i, cells[k]] = min((len(cells) - k) * observations.TTL_STEP, 255)
+                planes[i, cells[k]] = min((len(cells) - k) * TTL_STEP, 255)
             planes[snakes + i, cells[0]] = 55 + 200 * int(state.health[0, i]) // self.rules.max_health
         planes[-2] = np.minimum(state.food[0], 1) * 255
         planes[-1] = np.minimum(state.hazard[0], 3) * 64

@@ -41,7 +41,9 @@ class Player(Protocol):
     """A player of any number of seats at once.
 
     A player with the attribute `uses_masks = True` is given action masks if the games have them; all others get None. One with
-    the attribute `sees_states = True` is given `States` in place of observations; it plays only in games that show them.
+    the attribute `sees_states = True` is given `States` in place of observations; it plays only in games that show them. One
+    with an attribute `encoding` that is not None is given observations in that encoding of the state, whatever the games' own
+    is, and plays only in games that show their states.
     """
 
     name: str
@@ -128,6 +130,14 @@ class Viewed(Protocol):
 class ShowsStates(Viewed, Protocol):
     """Games that show their whole state."""
 
+    def encoded(self, encoding: Any, action_space: gymnasium.Space[Any]) -> View:
+        """A view in this encoding of the state and this action space.
+
+        Raises:
+            ValueError: the games have no such encoding or action space.
+        """
+        ...
+
     def states(self, games: NDArray[np.intp], seats: NDArray[np.intp]) -> States:
         """The present state, seen from these seats (B,) of these games (B,)."""
         ...
@@ -154,16 +164,22 @@ class SeatedPlayer:
         self.player = player
         self.uses_masks: bool = getattr(player, "uses_masks", False)
         self._seats = games.seats
-        self._states: ShowsStates | None = None
-        if getattr(player, "sees_states", False):
-            if not isinstance(games, ShowsStates):
-                raise ValueError(
-                    f"player {player.name!r} cannot play in these games: it sees whole states, which only the snake's native "
-                    "games show: leave out wrappers, workers and other backends, or seat another player"
-                )
-            self._states = games
+        encoding, sees_states = getattr(player, "encoding", None), getattr(player, "sees_states", False)
+        if (sees_states or encoding is not None) and not isinstance(games, ShowsStates):
+            raise ValueError(
+                f"player {player.name!r} cannot play in these games: it sees whole states, which only the snake's native "
+                "games show: leave out wrappers, workers and other backends, or seat another player"
+            )
+        self._states = games if sees_states and isinstance(games, ShowsStates) else None
         try:
-            self._view = games.view(player.observation_space, player.action_space)
+            if encoding is not None and isinstance(games, ShowsStates):
+                self._view = games.encoded(encoding, player.action_space)
+                if self._view.observation_space != player.observation_space:
+                    raise ValueError(
+                        f"it sees {player.observation_space}, but its encoding writes {self._view.observation_space} here"
+                    )
+            else:
+                self._view = games.view(player.observation_space, player.action_space)
         except ValueError as error:
             raise ValueError(f"player {player.name!r} cannot play in these games: {error}") from error
 

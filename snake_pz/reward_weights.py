@@ -1,10 +1,11 @@
-"""RewardWeights: the rewards for the events of a turn, as data. `core.rewards` computes rewards from them."""
+"""Rewards: weights of the events of a turn, as data, or a user's function. `core.rewards` computes rewards from them."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
+from typing import Any
 
 from snake_pz.rules import check_names
 
@@ -48,6 +49,14 @@ class RewardWeights:
         return tuple(float(getattr(self, field.name)) for field in dataclasses.fields(self))
 
 
+RewardFunction = Callable[[Any, Any, Any], Any]
+"""A function (before, events, after) -> (E, N) rewards of all snakes of E games for one turn.
+
+`before` and `after` are the `SnakeState`s of the games, `events` the `core.rewards.Events` between them; all are valid during
+the call and read only. Rewards of snakes that did not begin the turn alive are ignored."""
+
+Rewards = RewardWeights | RewardFunction
+
 PRESETS: dict[str, RewardWeights] = {
     "shaped": RewardWeights(),
     "rank": RewardWeights(food=0.0, death=0.0, win=0.0, rank=1.0),
@@ -55,11 +64,12 @@ PRESETS: dict[str, RewardWeights] = {
 """Named weights. `shaped` is the default; `rank` pays for the placement only and is zero-sum."""
 
 
-def reward_weights(spec: RewardWeights | str | Mapping[str, float] | None) -> RewardWeights:
-    """RewardWeights from what users pass.
+def reward_weights(spec: Rewards | str | Mapping[str, float] | None) -> Rewards:
+    """RewardWeights, or a function, from what users pass.
 
     Args:
-        spec: RewardWeights, a name in PRESETS, a mapping of weights (the others as in `shaped`), or None for `shaped`.
+        spec: RewardWeights, a name in PRESETS, a mapping of weights (the others as in `shaped`), None for `shaped`, or a
+            RewardFunction.
 
     Raises:
         ValueError: an unknown preset or weight, or a weight that is not a number from -1e30 to 1e30.
@@ -75,4 +85,8 @@ def reward_weights(spec: RewardWeights | str | Mapping[str, float] | None) -> Re
     if isinstance(spec, Mapping):
         check_names("reward weight", spec, [field.name for field in dataclasses.fields(RewardWeights)])
         return RewardWeights(**spec)
-    raise ValueError(f"rewards must be RewardWeights, a preset's name or a dict of weights, got {type(spec).__name__}")
+    if callable(spec) and not isinstance(spec, type):
+        return spec
+    raise ValueError(
+        f"rewards must be RewardWeights, a preset's name, a dict of weights or a function, got {type(spec).__name__}"
+    )

@@ -18,7 +18,7 @@ Observations (uint8, channels first), chosen by `observation=`:
 
 The planes are own body, own head (`board` only), other bodies, other heads, food, walls and hazards, clock. Body planes encode
 how long a cell stays occupied; the plane of other heads encodes which snakes are as long or longer. Details:
-`snake_pz.core.observations`.
+`snake_pz.core.observations`, or an encoding of your own, see docs/own-encoding.md.
 
 Actions, chosen by `actions=`: `absolute` Discrete(4) 0 up, 1 right, 2 down, 3 left (opposite to the last move: straight on);
 `relative` Discrete(3) 0 left, 1 straight, 2 right. `infos[agent]["action_mask"]` marks the moves that do not certainly kill.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -51,8 +52,17 @@ def main(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
+    modules: Annotated[
+        list[str] | None,
+        typer.Option("--import", metavar="MODULE", help="Import this first: a module that registers encodings of your own."),
+    ] = None,
 ) -> None:
     """Multi-snake for PettingZoo, self-play for Stable-Baselines3."""
+    if modules:
+        with command():
+            sys.path.insert(0, "")  # the current folder, as for `python -m`
+            for module in modules:
+                importlib.import_module(module)
 
 
 @app.command()

@@ -13,9 +13,9 @@ from typing_extensions import override
 from adapters.games.game_batch import GameBatch, GameSeat, TimeStep
 from adapters.games.seating import first_seating, fresh_seed, next_game
 from snake_pz.core.actions import action_space, to_absolute
+from snake_pz.core.encodings import Encoding, check_distinct, encoding_for, known_encodings
+from snake_pz.core.encodings import encoding as as_encoding
 from snake_pz.core.engine import SnakeEngine
-from snake_pz.core.observations import OBSERVATIONS, observation_space
-from snake_pz.core.views import encoding_for
 from snake_pz.env import KEYWORDS, SnakeParallelEnv, snake_infos
 from snake_pz.players import States, View
 from snake_pz.replay import Recorder
@@ -36,7 +36,8 @@ class NativeGameBatch(GameBatch):
         restart: whether games restart when they end; otherwise they stay as they ended, without an active seat.
 
     Raises:
-        ValueError: a keyword is unknown or out of its range, or `learners` does not fit the snakes.
+        ValueError: a keyword is unknown or out of its range, an own encoding has the space of a built-in one, or `learners`
+            does not fit the snakes.
     """
 
     def __init__(
@@ -48,7 +49,8 @@ class NativeGameBatch(GameBatch):
         restart: bool = True,
     ) -> None:
         self._env = SnakeParallelEnv(**(env_kwargs or {}))
-        self._rules = self._env.rules
+        self._rules, self._encoding = self._env.rules, self._env.encoding
+        check_distinct(self._encoding, self._rules)
         self.snake_rules: Rules | None = self._rules
         self._names = self._env.possible_agents
         self._restarts = restart
@@ -67,15 +69,15 @@ class NativeGameBatch(GameBatch):
         self._active = np.zeros((num_games, self.seats), np.bool_)
         self._recorders: dict[int, Recorder] = {}  # by game
         self._games: dict[int, SnakeParallelEnv] = {}  # for attribute calls, made on demand
-        self._views: dict[tuple[str, str], NativeView] = {}
-        self._buffers: dict[str, NDArray[np.uint8]] = {}  # by encoding: (E, N, *obs) in snake order
-        self._written: dict[str, NDArray[np.uint8]] = {}  # the same in seat order, of the current turn
+        self._views: dict[tuple[Encoding, str], NativeView] = {}
+        self._buffers: dict[Encoding, NDArray[Any]] = {}  # (E, N, *obs) in snake order
+        self._written: dict[Encoding, NDArray[Any]] = {}  # the same in seat order, of the current turn
         self._masks: dict[str, NDArray[np.int8]] = {}  # by action set: (E, N, A) in seat order, of the current turn
-        self._own = self._view(self._env.observation, self._env.action_set)
+        self._own = self._view(self._encoding, self._env.action_set)
         self.observation_space: gymnasium.Space[Any] = self._own.observation_space
         self.action_space: gymnasium.Space[Any] = self._own.action_space
         self.other_spaces: Sequence[gymnasium.Space[Any]] = [
-            observation_space(self._rules, name) for name in OBSERVATIONS if name != self._env.observation
+            one.space_for(self._rules) for one in known_encodings() if one is not self._encoding
         ]
 
     @override
@@ -87,7 +89,7 @@ class NativeGameBatch(GameBatch):
         self._written.clear()
         reset_infos = self._restart(np.arange(self.num_games))
         nothing = np.zeros(self._active.shape, np.bool_)
-        observations = self.observations(self._env.observation)
+        observations = self.observations(self._encoding)
         return TimeStep(
             observations=observations,
             rewards=np.zeros(self._active.shape, np.float32),
@@ -110,7 +112,7 @@ class NativeGameBatch(GameBatch):
         """
         directions = np.empty(self._seating.shape, np.int8)
         np.put_along_axis(directions, self._seating, actions.astype(np.int8), axis=1)
-        self._engine.step(directions)
+        rewards = self._by_seat(self._engine.paid_step(directions, self._env.reward_weights))
         self._written.clear()
         self._masks.clear()
 
@@ -126,9 +128,8 @@ class NativeGameBatch(GameBatch):
         ended = terminated | truncated
         self._active = before & ~ended
         over = self._restarts & ~np.any(self._active[:, : self._reported], axis=1)
-        rewards = self._by_seat(self._engine.rewards(self._env.reward_weights))
 
-        observations = self.observations(self._env.observation)
+        observations = self.observations(self._encoding)
         final_observations = observations[ended]
         infos: dict[GameSeat, dict[str, Any]] = {}
         reset_infos: dict[GameSeat, dict[str, Any]] = {}
@@ -155,20 +156,25 @@ class NativeGameBatch(GameBatch):
         """A view in the encoding and the action set with these spaces.
 
         Raises:
-            ValueError: there are none on this board.
+            ValueError: there are none on this board, or several.
         """
-        return self._view(*encoding_for(self._rules, observation_space, action_space))
+        return self._view(*encoding_for(self._rules, observation_space, action_space, self._encoding))
+
+    def encoded(self, encoding: Any, action_space: gymnasium.Space[Any]) -> NativeView:
+        """A view in this encoding, see `ShowsStates`."""
+        own = as_encoding(encoding)
+        return self._view(*encoding_for(self._rules, own.space_for(self._rules), action_space, own))
 
     def states(self, games: NDArray[np.intp], seats: NDArray[np.intp]) -> States:
         """The engine's state, and the snakes on these seats (B,) of these games (B,), see `ShowsStates`."""
         return States(self._engine.state, games, self._seating[games, seats])
 
-    def observations(self, observation: str) -> NDArray[np.uint8]:
+    def observations(self, encoding: Encoding) -> NDArray[Any]:
         """(E, N, *obs) of the current turn in seat order, in this encoding."""
-        if observation not in self._written:
-            buffer = self._buffers[observation] = self._engine.observe(observation, self._buffers.get(observation))
-            self._written[observation] = self._in_seat_order(buffer)
-        return self._written[observation]
+        if encoding not in self._written:
+            buffer = self._buffers[encoding] = self._engine.observe(encoding, self._buffers.get(encoding))
+            self._written[encoding] = self._in_seat_order(buffer)
+        return self._written[encoding]
 
     def record(self, game: int, names: Sequence[str]) -> Recorder:
         """Record a game that has just begun, until it ends.
@@ -247,10 +253,10 @@ class NativeGameBatch(GameBatch):
     def _by_seat(self, by_snake: NDArray[Any]) -> NDArray[Any]:
         return np.take_along_axis(by_snake, self._seating, axis=1)
 
-    def _view(self, observation: str, actions: str) -> NativeView:
-        key = (observation, actions)
+    def _view(self, encoding: Encoding, actions: str) -> NativeView:
+        key = (encoding, actions)
         if key not in self._views:
-            self._views[key] = NativeView(self, self._rules, observation, actions)
+            self._views[key] = NativeView(self, self._rules, encoding, actions)
         return self._views[key]
 
     def _restart(self, games: NDArray[np.intp]) -> dict[GameSeat, dict[str, Any]]:
@@ -270,8 +276,8 @@ class NativeGameBatch(GameBatch):
         self._engine.reset(games, seeds)
         self._masks.clear()
         self._active[games] = True
-        for observation, written in self._written.items():  # of this turn, not yet returned
-            buffer = self._engine.observe(observation, self._buffers[observation], games)
+        for encoding, written in self._written.items():  # of this turn, not yet returned
+            buffer = self._engine.observe(encoding, self._buffers[encoding], games)
             written[games] = buffer[games[:, None], self._seating[games]]
         return infos
 
@@ -290,14 +296,14 @@ class NativeGameBatch(GameBatch):
 class NativeView(View):
     """The games in one encoding and one action set."""
 
-    def __init__(self, game_batch: NativeGameBatch, rules: Rules, observation: str, actions: str) -> None:
-        self._game_batch, self._observation, self._actions = game_batch, observation, actions
-        self.observation_space: gymnasium.Space[Any] = observation_space(rules, observation)
+    def __init__(self, game_batch: NativeGameBatch, rules: Rules, encoding: Encoding, actions: str) -> None:
+        self._game_batch, self._encoding, self._actions = game_batch, encoding, actions
+        self.observation_space: gymnasium.Space[Any] = encoding.space_for(rules)
         self.action_space: gymnasium.Space[Any] = action_space(actions)
 
     @override
-    def observations(self) -> NDArray[np.uint8]:
-        return self._game_batch.observations(self._observation)
+    def observations(self) -> NDArray[Any]:
+        return self._game_batch.observations(self._encoding)
 
     @override
     def action_masks(self) -> NDArray[np.int8]:

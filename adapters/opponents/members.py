@@ -34,6 +34,7 @@ class Member:
         statistics_sha256: hash of the `VecNormalize` statistics beside it; None if it has none.
         observation_space: as text.
         action_space: as text.
+        encoding: name of the user's encoding that it was trained on; None: one with its space.
         rating: its rating, None if it was never set.
         games: number of games that the learner played against it. `games` and `score` are halved whenever a snapshot is added,
             because they are about an earlier learner.
@@ -47,6 +48,7 @@ class Member:
     statistics_sha256: str | None = None
     observation_space: str | None = None
     action_space: str | None = None
+    encoding: str | None = None
     rating: Rating | None = None
     games: float = 0.0
     score: float = 0.0
@@ -88,6 +90,7 @@ class Member:
             "file": (member.file, _FILE, True),
             "sha256": (member.sha256, _SHA256, member.file is None),
             "statistics_sha256": (member.statistics_sha256, _SHA256, True),
+            "encoding": (member.encoding, BOT_NAME, True),
         }
         for key, (word, form, optional) in words.items():
             if not (word is None and optional) and not (isinstance(word, str) and form.fullmatch(word)):

@@ -213,15 +213,16 @@ def _more(source: Any, player: PolicyOpponent) -> dict[str, Any]:
 def _of_the_snake(player: PolicyOpponent, rules: Rules | None) -> dict[str, Any]:
     if rules is None:
         return {}
-    from snake_pz.core.observations import encoding_of
+    from snake_pz.core.encodings import encoding_for
 
-    names = encoding_of(rules, player.observation_space, player.action_space)
-    if names is None:
+    try:
+        encoding, action_set = encoding_for(rules, player.observation_space, player.action_space)
+    except ValueError as error:
         raise ValueError(
             f"{player.name!r} sees {player.observation_space} and acts in {player.action_space}, which is no encoding of "
             f"a board of {rules.width}x{rules.height}: give the rules that it was trained by, or none"
-        )
-    return {"encoding": names[0], "actions": names[1], "rules": dataclasses.asdict(rules)}
+        ) from error
+    return {"encoding": encoding.name, "actions": action_set, "rules": dataclasses.asdict(rules)}
 
 
 def _check_same(player: PolicyOpponent, file: Path, called: str) -> None:

@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
@@ -20,6 +20,9 @@ from adapters.opponents.policy import EPSILON
 from adapters.opponents.preprocessing import Preprocessing
 from adapters.opponents.unpickling import one_line
 from snake_pz.players import Actions, Masks, Observations, Player, Slots
+
+if TYPE_CHECKING:
+    from snake_pz.core.encodings import Encoding
 
 PATIENCE = 10.0
 """Seconds that the first forward pass of a file may take."""
@@ -44,6 +47,7 @@ class OnnxOpponent(Player):
         actions: action spaces that the games know.
         deterministic: play the likeliest action instead of sampling.
         name: what the opponent is called; None: the path.
+        encoding: the encoding of the snake that it is shown, as for `PolicyOpponent`.
 
     Raises:
         ValueError: the file cannot be read, see `read_onnx`; its inputs and outputs do not fit the spaces; or its first
@@ -61,8 +65,10 @@ class OnnxOpponent(Player):
         actions: Sequence[gymnasium.Space[Any]] = (),
         deterministic: bool = False,
         name: str | None = None,
+        encoding: Encoding | None = None,
     ) -> None:
         path = Path(file)
+        self.encoding = encoding
         self.name = name or os.fspath(file)
         content, about = read_onnx(path)
         self._session = _session(content, path)

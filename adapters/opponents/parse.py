@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from stable_baselines3.common.base_class import BaseAlgorithm
     from stable_baselines3.common.policies import BasePolicy
 
+    from snake_pz.core.encodings import Encoding
+
 
 CHAMPION = Path(__file__).parent / "champions" / "classic_11x11.zip"
 """The checkpoint "champion". The card beside it says how it was trained, `parse` says where it can play."""
@@ -54,6 +56,7 @@ def frozen(
     custom_objects: Mapping[str, Any] | None = None,
     observation: str | gymnasium.Space[Any] | None = None,
     actions: str | gymnasium.Space[Any] | None = None,
+    encode: Encoding | str | None = None,
 ) -> Frozen:
     """An opponent with its own settings, for use wherever an opponent is named.
 
@@ -74,13 +77,17 @@ def frozen(
         observation: what an ONNX file without metadata takes: "board", "egocentric" or "single" of the snake, or a space. Not
             needed if the shape of its input tells.
         actions: what it gives: "absolute" or "relative" of the snake, or a space. Not needed if the shape of its output tells.
+        encode: the encoding of the snake that it was trained on, an `Encoding` or the name of a registered one, for a policy
+            whose encoding is code of yours; None: the encoding of these games that has its space.
 
     Raises:
         TypeError: `source` is none of these, or `trust` no names.
         ValueError: a setting that such an opponent cannot have.
     """
     trusted = None if trust is None else checked_trust(trust)
-    given = Frozen(source, Settings(deterministic, device, vecnormalize, name, trusted, custom_objects, observation, actions))
+    given = Frozen(
+        source, Settings(deterministic, device, vecnormalize, name, trusted, custom_objects, observation, actions, encode)
+    )
     parse(given)  # raises here rather than where the opponent is used
     return given
 

@@ -16,6 +16,8 @@ from adapters.opponents.pool import OpponentPool
 if TYPE_CHECKING:
     import torch
 
+    from snake_pz.core.encodings import Encoding
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -30,6 +32,7 @@ class Settings:
         custom_objects: settings of a checkpoint instead of those in its file.
         observation: what an ONNX file takes: the name of an encoding of the snake, or a space.
         actions: what it gives: the name of an action set of the snake, or a space.
+        encode: the encoding that it was trained on, or its name; None: the one with its space.
     """
 
     deterministic: bool | None = None
@@ -40,6 +43,7 @@ class Settings:
     custom_objects: Mapping[str, Any] | None = field(default=None, hash=False)
     observation: Any = field(default=None, hash=False)
     actions: Any = field(default=None, hash=False)
+    encode: Encoding | str | None = None
 
 
 @dataclass(frozen=True)

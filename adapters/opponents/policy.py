@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from stable_baselines3.common.policies import BasePolicy
     from stable_baselines3.common.vec_env import VecNormalize
 
+    from snake_pz.core.encodings import Encoding
+
 KNOWN_PACKAGES = ("torch", "stable_baselines3", "sb3_contrib", "adapters")
 """Networks made of their classes may infer in another thread."""
 
@@ -65,6 +67,8 @@ class PolicyOpponent(Player):
         name: what the opponent is called; None: the path, or the class of what is live.
         trust: what these files may ask for beside known classes, as for `frozen`.
         custom_objects: settings of the checkpoint by name, instead of those in the file, as for `frozen`.
+        encoding: the encoding of the games' states that it is shown, whose space is then the only one in `shown`; None: the one
+            that has its observation space.
 
     Attributes:
         observation_space: one of `shown`, or the policy's own if it fits none of them.
@@ -92,6 +96,7 @@ class PolicyOpponent(Player):
         name: str | None = None,
         trust: Trust = False,
         custom_objects: Mapping[str, Any] | None = None,
+        encoding: Encoding | None = None,
     ) -> None:
         from stable_baselines3.common.torch_layers import FlattenExtractor
 
@@ -107,6 +112,7 @@ class PolicyOpponent(Player):
             warn_if_missing(source, whose)
         self.observation_space: gymnasium.Space[Any] = self.preprocessing.observation_space
         self.action_space: gymnasium.Space[Any] = policy.action_space
+        self.encoding = encoding
         if self.preprocessing.transposes_stacks and policy.features_extractor_class is not FlattenExtractor:
             warnings.warn(
                 f"opponent {self.name!r} plays as it was trained, on stacked frames that Stable-Baselines3 transposed although "

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from adapters.opponents.members import BOT_NAME, NAME, Sampler, make_sampler, thinned
 from adapters.opponents.members import Member as Member
-from adapters.opponents.pool_files import MANIFEST, put, sha256, statistics_path, writers
+from adapters.opponents.pool_files import MANIFEST, own_encoding, put, sha256, statistics_path, writers
 from adapters.opponents.unpickling import Trust, checked_trust
 from adapters.ratings import Rating
 from snake_pz.files import locked, sweep, write_text
@@ -168,6 +168,7 @@ class OpponentPool:
         step: int,
         name: str | None = None,
         rating: Rating | tuple[float, float] | None = None,
+        encoding: str | None = None,
     ) -> Member:
         """Add a snapshot, age the counts of all members, remove snapshots beyond `keep`, and save.
 
@@ -177,6 +178,8 @@ class OpponentPool:
             step: its training steps. The latest snapshot is the one with the most.
             name: its name in infos; None: `snapshot_<step>`.
             rating: its rating (mu, sigma).
+            encoding: name of the encoding of yours that it was trained on, by which games find it after `register_encoding`.
+                None: that of the model's environment, or one with its space.
 
         Raises:
             ValueError: the name is taken or not allowed, or the path is no checkpoint.
@@ -193,7 +196,9 @@ class OpponentPool:
         with self._writing():
             hashes = put(checkpoint, save), put(statistics_path(checkpoint), save_statistics)
             aged = [replace(one, games=one.games * AGEING, score=one.score * AGEING) for one in self.members]
-            added = Member(name, int(step), checkpoint.name, *hashes, *spaces, None if rating is None else Rating(*rating))
+            known = own_encoding(model) if encoding is None else encoding
+            rated = None if rating is None else Rating(*rating)
+            added = Member(name, int(step), checkpoint.name, *hashes, *spaces, known, rated)
             self._commit(thinned([*aged, added], self.keep))
             self._sweep()
         return added

@@ -57,6 +57,18 @@ def writers(model: Any, trust: Trust) -> tuple[Writer, Writer | None, tuple[str,
     raise TypeError(f"a pool takes SB3 models and the paths of checkpoints, got {type(model).__name__}: {model!r:.80}")
 
 
+def own_encoding(model: Any) -> str | None:
+    """The name of the encoding that a live model's snakes are seen in; None if it is a built-in one or not known."""
+    environment = model.get_env() if hasattr(model, "get_env") else None
+    try:
+        encoding = None if environment is None else environment.get_attr("encoding", 0)[0]
+    except AttributeError:  # another game
+        return None
+    from snake_pz.core.encodings import Encoding, is_built_in
+
+    return encoding.name if isinstance(encoding, Encoding) and not is_built_in(encoding) else None
+
+
 def put(path: Path, write: Writer | None) -> str | None:
     """Write a file atomically and return its hash; with None, remove what a crash may have left at the path."""
     if write is None:

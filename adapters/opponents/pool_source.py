@@ -21,6 +21,11 @@ from adapters.opponents.unpickling import Trust
 if TYPE_CHECKING:
     import torch
 
+    from snake_pz.core.encodings import Encoding
+
+Sight = tuple["Encoding | None", Sequence[gymnasium.Space[Any]]]
+"""The encoding that a policy is shown, None: that of its space; and the spaces that it may have."""
+
 T = TypeVar("T")
 
 TURNOVER = 32
@@ -47,6 +52,8 @@ class PoolSource(Source):
         deterministic: whether snapshots play their likeliest action instead of sampling.
         device: device on which they predict.
         trust: what their files may ask for beside known classes, as for `frozen`.
+        encoded: the encoding that a snapshot of an encoding of this name (or None) is shown, None for one of `shown`; and the
+            spaces of the games in that encoding.
 
     Raises:
         ValueError: the pool is empty, or a member does not fit these games. Of snapshots with equal spaces only the latest is
@@ -63,9 +70,11 @@ class PoolSource(Source):
         deterministic: bool = False,
         device: torch.device | str = "auto",
         trust: Trust = False,
+        encoded: Callable[[str | None], Sight] | None = None,
     ) -> None:
         self._pool = pool
         self._shown, self._make_bot, self._prefix = list(shown), make_bot, prefix
+        self._encoded: Callable[[str | None], Sight] = encoded or (lambda name: (None, self._shown))
         self._deterministic, self._device, self._trust = deterministic, device, trust
         self._loaded: OrderedDict[str, Opponent] = OrderedDict()  # by name, the last drawn at the end
         self._hashes: dict[str, str | None] = {}  # of the files of loaded members
@@ -165,7 +174,10 @@ class PoolSource(Source):
 
     def _load_one_of_each_kind(self) -> None:
         """Check that the members can play here, without loading all of them."""
-        kinds = {(one.observation_space, one.action_space) if one.file else one.name: one.name for one in self._members()}
+        kinds = {
+            (one.observation_space, one.action_space, one.encoding) if one.file else one.name: one.name
+            for one in self._members()
+        }
         for name in kinds.values():
             self._load(name)
 
@@ -179,20 +191,25 @@ class PoolSource(Source):
         self._loaded.move_to_end(name)
 
     def _made(self, member: Member) -> Opponent:
-        opponent = self._make_bot(member.name) if member.file is None else self._policy(member)
-        if isinstance(opponent, PolicyOpponent) and opponent.observation_space not in self._shown:
-            alike = "".join(hidden_difference(opponent.observation_space, space) for space in self._shown)
+        try:
+            encoding, shown = self._encoded(member.encoding)
+        except ValueError as error:
+            raise ValueError(f"{member.name!r} of the pool {str(self._pool.folder)!r} cannot play here: {error}") from error
+        opponent = self._make_bot(member.name) if member.file is None else self._policy(member, encoding, shown)
+        if isinstance(opponent, PolicyOpponent) and opponent.observation_space not in shown:
+            alike = "".join(hidden_difference(opponent.observation_space, space) for space in shown)
             raise ValueError(
                 f"{member.name!r} of the pool {str(self._pool.folder)!r} was trained to see {opponent.observation_space}, "
-                f"but these games show {' or '.join(map(str, self._shown))}{alike}: expected a pool of these games"
+                f"but these games show {' or '.join(map(str, shown))}{alike}: expected a pool of these games"
             )
         opponent.name = self._prefix + member.name
         return opponent
 
-    def _policy(self, member: Member) -> PolicyOpponent:
+    def _policy(self, member: Member, encoding: Encoding | None, shown: Sequence[gymnasium.Space[Any]]) -> PolicyOpponent:
         return PolicyOpponent(
             self._pool.verified(member),
-            shown=self._shown,
+            shown=shown,
+            encoding=encoding,
             deterministic=self._deterministic,
             device=self._device,
             vecnormalize=self._pool.statistics(member),

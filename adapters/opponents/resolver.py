@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from adapters.opponents.mixture_source import MixtureSource
 from adapters.opponents.parse import CHAMPION, by_seat, is_onnx, parse
 from adapters.opponents.parsed import Bot, Checkpoint, Function, Live, Mixture, Pool, Ready, Settings
 from adapters.opponents.policy import PolicyOpponent
-from adapters.opponents.pool_source import PoolSource
+from adapters.opponents.pool_source import PoolSource, Sight
 from adapters.opponents.protocol import Opponent, Source
 from adapters.opponents.simple import CallableOpponent, RandomOpponent
 from adapters.opponents.unpickling import Trust, checked_trust
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import gymnasium
     import torch
 
+    from snake_pz.core.encodings import Encoding
     from snake_pz.rules import Rules
 
 
@@ -38,6 +40,7 @@ class Resolver:
         deterministic: whether policies play their likeliest action instead of sampling.
         trust: what files may ask for beside known classes, as for `frozen`.
         rules: of the snake's games, whose encodings and action sets have names; None: other games.
+        own_encoding: returns the encoding of `observation_space`; None if it is not the snake's.
     """
 
     def __init__(
@@ -51,8 +54,10 @@ class Resolver:
         deterministic: bool = False,
         trust: Trust = False,
         rules: Rules | None = None,
+        own_encoding: Callable[[], Encoding | None] = lambda: None,
     ) -> None:
-        self._trust, self._rules = checked_trust(trust), rules
+        self._trust = checked_trust(trust)
+        self._rules, self._own_encoding = rules, own_encoding
         self._observation_space, self._action_space = observation_space, action_space
         self._shown = [observation_space, *other_spaces]
         self._bot, self._device, self._deterministic = make_bot, device, deterministic
@@ -79,9 +84,9 @@ class Resolver:
                 existing_checkpoint(file, called=label)
                 if is_onnx(file):
                     return self._onnx(file, settings, label)
-                return PolicyOpponent(file, shown=self._shown, **self._settings(settings, label))
+                return PolicyOpponent(file, **self._settings(settings, label))
             case Live():
-                return PolicyOpponent(parsed.thing, shown=self._shown, **self._settings(parsed.settings))
+                return PolicyOpponent(parsed.thing, **self._settings(parsed.settings))
             case Ready():
                 ready: Opponent | Source = parsed.thing
                 return ready
@@ -100,12 +105,16 @@ class Resolver:
                     deterministic=arguments["deterministic"],
                     device=arguments["device"],
                     trust=arguments["trust"] or pool.trust,
+                    encoded=lambda name: self._sight(parsed.settings.encode or name),
                 )
         raise AssertionError(parsed)
 
     def _settings(self, settings: Settings, label: str | None = None) -> dict[str, Any]:
         """The arguments of a `PolicyOpponent`: the opponent's own settings go before those of all."""
+        encoding, shown = self._sight(settings.encode)
         return {
+            "encoding": encoding,
+            "shown": shown,
             "deterministic": self._deterministic if settings.deterministic is None else settings.deterministic,
             "device": self._device if settings.device is None else settings.device,
             "vecnormalize": settings.vecnormalize,
@@ -114,18 +123,39 @@ class Resolver:
             "trust": self._trust if settings.trust is None else settings.trust,
         }
 
+    def _sight(self, encode: Encoding | str | None) -> Sight:
+        """What a policy of this encoding is shown.
+
+        Raises:
+            ValueError: an unknown name, or the games are not the snake's.
+        """
+        if encode is None:
+            return None, self._shown
+        if self._rules is None:
+            raise ValueError(
+                f"encode= is for the snake of this package, which these games are not, got {encode!r}: leave it out"
+            )
+        from snake_pz.core.encodings import encoding
+
+        own = self._own_encoding()
+        if own is not None and encode in (own, own.name):
+            return None, [self._observation_space]
+        return (named := encoding(encode)), [named.space_for(self._rules)]
+
     def _onnx(self, file: Path, settings: Settings, label: str) -> Opponent:
         from adapters.opponents.onnx_opponent import OnnxOpponent
 
         observations, actions = named_spaces(self._rules)
+        encoding, shown = self._sight(settings.encode)
         return OnnxOpponent(
             file,
-            shown=self._shown,
+            shown=shown,
             observation_space=_space(settings.observation, observations, "observation"),
             action_space=_space(settings.actions, actions, "actions"),
             actions=list(actions.values()) or [self._action_space],
             deterministic=self._deterministic if settings.deterministic is None else settings.deterministic,
             name=settings.name or label,
+            encoding=encoding,
         )
 
     def _make_bot(self, name: str) -> Opponent:
@@ -138,7 +168,7 @@ class Resolver:
         """A pool's member without a file. Not shared with other seats, because it has its own name in the pool."""
         if name != "champion":
             return self._bot(name)
-        return PolicyOpponent(CHAMPION, shown=self._shown, **self._settings(settings, name))
+        return PolicyOpponent(CHAMPION, **self._settings(replace(settings, encode=None), name))
 
 
 def named_spaces(rules: Rules | None) -> tuple[Mapping[str, gymnasium.Space[Any]], Mapping[str, gymnasium.Space[Any]]]:
@@ -146,9 +176,9 @@ def named_spaces(rules: Rules | None) -> tuple[Mapping[str, gymnasium.Space[Any]
     if rules is None:
         return {}, {}
     from snake_pz.core.actions import ACTIONS, action_space
-    from snake_pz.core.observations import OBSERVATIONS, observation_space
+    from snake_pz.core.encodings import known_encodings
 
-    return {name: observation_space(rules, name) for name in OBSERVATIONS}, {name: action_space(name) for name in ACTIONS}
+    return {one.name: one.space_for(rules) for one in known_encodings()}, {name: action_space(name) for name in ACTIONS}
 
 
 def _space(given: Any, named: Mapping[str, gymnasium.Space[Any]], setting: str) -> gymnasium.Space[Any] | None:
@@ -231,11 +261,11 @@ def resolver_for_rules(
         observation_space=shown,
         action_space=actions["absolute"],
         make_bot=lambda name: make_bot(name, rules),
+        rules=rules,
         other_spaces=others,
         device=device,
         deterministic=deterministic,
         trust=trust,
-        rules=rules,
     )
 
 
@@ -243,7 +273,11 @@ def _resolver(games: GameBatch, spaces: OwnSpaces, device: torch.device | str, d
     def make_bot(name: str) -> Opponent:
         if games.snake_rules is None:
             if name != "random":
-                raise ValueError(f"the only bot that plays any environment is 'random', got {name!r}")
+                raise ValueError(
+                    f"the only bot that plays any environment is 'random', got {name!r}: for the snake with observations or "
+                    "rewards of your own, leave out the wrapper and give env_kwargs an Encoding or a function of rewards, see "
+                    "docs/own-encoding.md; then all bots play"
+                )
             return RandomOpponent(spaces.observation, spaces.action)
         from snake_pz.bots import make_bot as make_snake_bot
 
@@ -260,10 +294,11 @@ def _resolver(games: GameBatch, spaces: OwnSpaces, device: torch.device | str, d
         action_space=spaces.action,
         make_bot=make_bot,
         other_spaces=games.other_spaces,
+        rules=games.snake_rules,
+        own_encoding=lambda: games.get_attr("encoding", [0])[0] if games.snake_rules else None,
         device=device,
         deterministic=deterministic,
         trust=trust,
-        rules=games.snake_rules,
     )
 
 

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_pz.core.actions import action_count, to_absolute
+from snake_pz.core.encodings import Encoding, encoding_for
 from snake_pz.core.engine import SnakeEngine
-from snake_pz.core.views import encoding_for
+from snake_pz.core.state import SnakeState
 from snake_pz.replay import Replay
 from snake_pz.replay.recording import LETTERS
-from snake_pz.reward_weights import RewardWeights
+from snake_pz.reward_weights import Rewards
 
 
 class Lessons(NamedTuple):
@@ -29,7 +30,7 @@ def lessons_of(
     replays: Iterable[Replay],
     observation_space: gymnasium.Space[object],
     action_space: gymnasium.Space[object],
-    weights: RewardWeights,
+    rewards: Rewards,
     gamma: float,
     players: Collection[str] | None = None,
 ) -> Lessons:
@@ -41,7 +42,7 @@ def lessons_of(
         replays: the games.
         observation_space: of an encoding of their boards.
         action_space: of an action set.
-        weights: of the rewards.
+        rewards: weights or function of the rewards.
         gamma: discount for each turn.
         players: names of those whose moves count; None: all.
 
@@ -54,7 +55,7 @@ def lessons_of(
             encoding, action_set = encoding_for(replay.rules, observation_space, action_space)
         except ValueError as error:
             raise ValueError(f"replay {number} has games of another kind: {error}") from error
-        found.append(_lessons(replay, encoding, action_set, weights, gamma, players))
+        found.append(_lessons(replay, encoding, action_set, rewards, gamma, players))
     if not sum(len(one.actions) for one in found):
         names = sorted({name for replay in replays for name in replay.names})[:20]
         raise ValueError(f"there is no move to learn from, by {'anybody' if players is None else list(players)} among {names}")
@@ -62,16 +63,18 @@ def lessons_of(
 
 
 def _lessons(
-    replay: Replay, encoding: str, action_set: str, weights: RewardWeights, gamma: float, players: Collection[str] | None
+    replay: Replay, encoding: Encoding, action_set: str, rewards: Rewards, gamma: float, players: Collection[str] | None
 ) -> Lessons:
     engine = SnakeEngine(replay.rules, 1)
     counted = np.array([players is None or name in players for name in replay.names])
     everyone, choices = np.arange(len(counted)), np.arange(action_count(action_set))
-    turns, snakes, observations, actions, rewards = [], [], [], [], []
+    turns, snakes, observations, actions, paid = [], [], [], [], []
     moves = [np.array([LETTERS.index(letter) for letter in letters]) for letters in replay.actions]
+    before: SnakeState | None = None
     for turn, state in enumerate(replay.states()):
         engine.load(state)
-        rewards.append(engine.rewards(weights)[0])
+        paid.append(engine.rewards(rewards, before=before or state)[0])
+        before = engine.save()
         if turn == len(moves):
             break
         headings = state.heading[0]
@@ -88,7 +91,7 @@ def _lessons(
         observations.append(engine.observe(encoding)[0, learned])
     returns = np.zeros((len(moves) + 1, len(counted)), np.float64)
     for turn in range(len(moves) - 1, -1, -1):
-        returns[turn] = rewards[turn + 1] + gamma * returns[turn + 1]
+        returns[turn] = paid[turn + 1] + gamma * returns[turn + 1]
     shape = (0, *engine.observe(encoding).shape[2:])
     seen = np.concatenate(observations) if observations else np.zeros(shape, np.uint8)
     return Lessons(seen, np.array(actions, np.int64), returns[turns, snakes].astype(np.float32))

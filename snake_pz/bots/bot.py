@@ -26,7 +26,7 @@ from typing_extensions import override
 from snake_pz.bots.kernels import KERNELS
 from snake_pz.bots.verdicts import bot_rules
 from snake_pz.core.actions import action_space
-from snake_pz.core.observations import observation_space
+from snake_pz.core.encodings import observation_space
 from snake_pz.players import Player
 from snake_pz.ranges import seed_sequence
 from snake_pz.rules import Rules, check_names

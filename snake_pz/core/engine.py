@@ -7,19 +7,22 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
+from numpy import typing as npt
 from numpy.typing import NDArray
 
 from snake_pz.core.actions import action_count, write_masks
 from snake_pz.core.dynamics import rank_survivors, step_games
+from snake_pz.core.encodings import Encoding, encoding
 from snake_pz.core.kernel import kernel
-from snake_pz.core.observations import OBSERVATIONS, WRITERS, observation_shape, write_observations
-from snake_pz.core.rewards import pay
+from snake_pz.core.observations import OBSERVATIONS, write_observations
+from snake_pz.core.rewards import pay, pay_by
 from snake_pz.core.rule_codes import RuleCodes, rule_codes
 from snake_pz.core.starts import reset_games
 from snake_pz.core.state import SnakeState
 from snake_pz.core.state_check import check_state
 from snake_pz.ranges import game_seed, seed_sequence, whole_number
-from snake_pz.reward_weights import RewardWeights
+from snake_pz.reward_weights import Rewards, RewardWeights
 from snake_pz.rules import Rules
 
 
@@ -74,6 +77,7 @@ class SnakeEngine:
         self._codes = rule_codes(rules)
         self._all = np.arange(self.num_games)
         self._turn_arguments: tuple[Any, ...] = (None,) * 6  # those that `turn` has checked
+        self._encodings: dict[Encoding | str, tuple[Encoding, spaces.Box]] = {}  # those that were used, with their spaces
 
     def reset(self, rows: NDArray[np.intp] | None = None, seeds: Sequence[int] | NDArray[np.uint64] | None = None) -> None:
         """Start new games.
@@ -108,13 +112,33 @@ class SnakeEngine:
         """
         step_games(self.state, self._codes, self._directions(actions))
 
+    def paid_step(self, actions: NDArray[Any], rewards: Rewards, out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+        """`step`, and the rewards of the turn.
+
+        Args:
+            actions: (E, N) as for `step`.
+            rewards: weights of the events, or a function, see `reward_weights.RewardFunction`.
+            out: array to write into; None: a new array.
+
+        Returns:
+            (E, N) float32; zero in games that were over before.
+
+        Raises:
+            ValueError: actions as for `step`; neither weights nor a function, or one that does not return finite (E, N)
+                numbers; or an `out` of another shape, type or layout.
+        """
+        _check_rewards(rewards)
+        before = None if isinstance(rewards, RewardWeights) else self.save()
+        self.step(actions)
+        return self.rewards(rewards, out, before=before)
+
     def turn(
         self,
         actions: NDArray[Any],
-        observation: str,
+        observation: Encoding | str,
         action_set: str,
-        weights: RewardWeights,
-        views: NDArray[np.uint8],
+        weights: Rewards,
+        views: NDArray[Any],
         masks: NDArray[np.int8],
         rewards: NDArray[np.float32],
     ) -> None:
@@ -122,16 +146,16 @@ class SnakeEngine:
 
         Args:
             actions: (E, N) as for `step`.
-            observation: name of the encoding.
+            observation: the encoding.
             action_set: `absolute` or `relative`, for the masks.
-            weights: weights of the rewards.
-            views: (E, N, *shape) uint8, written.
+            weights: weights or function of the rewards, as for `paid_step`.
+            views: (E, N, *shape) of the encoding's dtype, written.
             masks: (E, N, A) int8, written.
             rewards: (E, N) float32, written.
 
         Raises:
-            ValueError: actions as for `step`, an unknown encoding or action set, no RewardWeights, or an array to write of
-                another shape, type or layout.
+            ValueError: as from `paid_step` and `observe`, an unknown action set, or an array to write of another shape, type or
+                layout.
         """
         checked = self._turn_arguments  # a reference keeps numpy from resizing an array that was checked
         if not (
@@ -142,38 +166,48 @@ class SnakeEngine:
             and masks is checked[4]
             and rewards is checked[5]
         ):
-            self._check_buffer("views", views, observation_shape(self.rules, observation), np.uint8)
+            space = self._encoding(observation)[1]
+            self._check_buffer("views", views, space.shape, space.dtype)
             self._check_buffer("masks", masks, (action_count(action_set),), np.int8)
             self._check_buffer("rewards", rewards, (), np.float32)
-            _check_weights(weights)
+            _check_rewards(weights)
             self._turn_arguments = (observation, action_set, weights, views, masks, rewards)
-        encoding, relative = OBSERVATIONS.index(observation), action_set == "relative"
+        if observation not in OBSERVATIONS or not isinstance(weights, RewardWeights):  # code of the user
+            self.paid_step(actions, weights, rewards)
+            self.observe(observation, views)
+            self.action_masks(action_set, masks)
+            return
+        number, relative = OBSERVATIONS.index(observation), action_set == "relative"
         actions = self._directions(actions)
-        _turn(self.state, self._codes, actions, weights.as_tuple, encoding, relative, self._all, views, masks, rewards)
+        _turn(self.state, self._codes, actions, weights.as_tuple, number, relative, self._all, views, masks, rewards)
 
     def observe(
-        self, observation: str, out: NDArray[np.uint8] | None = None, rows: NDArray[np.intp] | None = None
-    ) -> NDArray[np.uint8]:
+        self, observation: Encoding | str, out: NDArray[Any] | None = None, rows: NDArray[np.intp] | None = None
+    ) -> NDArray[Any]:
         """Observations of all snakes.
 
         Args:
-            observation: name of the encoding, see `observations`.
-            out: (E, N, *shape) uint8 to write into; None: a new array. Entries of snakes that died on an earlier turn are left
-                as they are, so a reused buffer repeats their last real observation.
+            observation: the encoding or its name, see `encodings`.
+            out: (E, N, *shape) of the encoding's dtype to write into; None: a new array. Entries of snakes that died on an
+                earlier turn are left as they are, so a reused buffer repeats their last real observation.
             rows: (B,) games to write; None: all.
 
         Returns:
             `out`.
 
         Raises:
-            ValueError: an unknown encoding, an `out` of another shape, type or layout, or a row out of range.
+            ValueError: an unknown encoding or one that does not write what it says, an `out` of another shape, type or layout,
+                or a row out of range.
         """
-        shape = observation_shape(self.rules, observation)
+        own, space = self._encoding(observation)
         if out is None:
-            out = np.zeros((*self.state.alive.shape, *shape), np.uint8)
+            out = np.zeros((*self.state.alive.shape, *space.shape), space.dtype)
         else:
-            self._check_buffer("out", out, shape, np.uint8)
-        WRITERS[observation](self.state, self._codes, self._rows(rows), out)
+            self._check_buffer("out", out, space.shape, space.dtype)
+        if own.kernel is None:
+            own.fill(self.state, self.rules, self._rows(rows), out, space)
+        else:
+            own.kernel(self.state, self._codes, self._rows(rows), out)
         return out
 
     def action_masks(
@@ -196,35 +230,50 @@ class SnakeEngine:
         write_masks(self.state, self._codes, actions == "relative", self._rows(rows), out)
         return out
 
-    def rewards(self, weights: RewardWeights, out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+    def rewards(
+        self, rewards: Rewards, out: NDArray[np.float32] | None = None, *, before: SnakeState | None = None
+    ) -> NDArray[np.float32]:
         """(E, N) float32 rewards of the last turn; zero in games that were over before it.
 
         Args:
-            weights: weights of the events.
+            rewards: weights of the events, or a function.
             out: array to write into; None: a new array.
+            before: the games one turn earlier, needed by functions.
 
         Raises:
-            ValueError: no RewardWeights, or an `out` of another shape, type or layout.
+            ValueError: neither weights nor a function, a function without `before` or one that does not return finite (E, N)
+                numbers, or an `out` of another shape, type or layout.
         """
-        _check_weights(weights)
+        _check_rewards(rewards)
         if out is None:
             out = np.zeros(self.state.alive.shape, np.float32)
         else:
             self._check_buffer("out", out, (), np.float32)
-        pay(self.state, weights.as_tuple, out)
+        if isinstance(rewards, RewardWeights):
+            pay(self.state, rewards.as_tuple, out)
+        elif before is None:
+            raise ValueError("a function of rewards needs the games one turn earlier: call paid_step, or pass before=")
+        else:
+            pay_by(rewards, before, self.state, out)
         return out
 
     def rank_survivors(self, rows: NDArray[np.intp] | None = None) -> None:
         """Rank the living snakes of these games (None: all) by length, as if the games ended now. For truncated games."""
         rank_survivors(self.state, self._rows(rows))
 
-    def _check_buffer(self, name: str, out: NDArray[Any], inner: tuple[int, ...], dtype: type[np.generic]) -> None:
+    def _encoding(self, observation: Encoding | str) -> tuple[Encoding, spaces.Box]:
+        if observation not in self._encodings:
+            own = encoding(observation)
+            self._encodings[observation] = own, own.space_for(self.rules)
+        return self._encodings[observation]
+
+    def _check_buffer(self, name: str, out: NDArray[Any], inner: tuple[int, ...], dtype: npt.DTypeLike) -> None:
         """Reject a buffer that a kernel could not write or would overrun."""
         shape = (*self.state.alive.shape, *inner)
         if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != dtype or not out.flags.carray:
             got = f"{out.shape} {out.dtype}" if isinstance(out, np.ndarray) else type(out).__name__
             raise ValueError(
-                f"{name} must be a C-contiguous writable array of shape {shape} and type {dtype.__name__}, got {got}"
+                f"{name} must be a C-contiguous writable array of shape {shape} and type {np.dtype(dtype)}, got {got}"
             )
 
     def _directions(self, actions: NDArray[Any]) -> NDArray[np.int8]:
@@ -288,6 +337,6 @@ class SnakeEngine:
             own[rows] = other
 
 
-def _check_weights(weights: RewardWeights) -> None:
-    if not isinstance(weights, RewardWeights):
-        raise ValueError(f"weights must be RewardWeights, got {type(weights).__name__}")
+def _check_rewards(rewards: Rewards) -> None:
+    if not callable(rewards) and not isinstance(rewards, RewardWeights):
+        raise ValueError(f"rewards must be RewardWeights or a function, got {type(rewards).__name__}")

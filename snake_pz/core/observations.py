@@ -1,11 +1,11 @@
-"""Observations of a snake: the encodings and their spaces. All are uint8, 0 to 255, channels first.
+"""The built-in encodings: shapes, and the kernels that write them. All are uint8, 0 to 255, channels first.
 
 - `board` (7, H, W): the board as it is.
 - `egocentric` (6, S, S), S = 2 * max(W, H) - 1: shifted and turned so that the snake's head is in the centre and its heading is
   up. The whole board is always in view; outside walls everything is wall, a board that wraps repeats.
 - `single` (1, H, W): grey levels.
 
-The encodings of a game have different shapes, so a checkpoint's spaces identify the one it was trained on. Boards smaller than
+They have different shapes, so a checkpoint's spaces identify the one it was trained on. Boards smaller than
 the number of planes are padded with wall on the right and below, because Stable-Baselines3 takes the smallest dimension of an
 image for its channels.
 """
@@ -13,13 +13,10 @@ image for its channels.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_pz.core.actions import ACTIONS, action_space
 from snake_pz.core.kernel import int64, kernel
 from snake_pz.core.rule_codes import Edge, RuleCodes
 from snake_pz.core.state import SnakeState
@@ -68,24 +65,6 @@ def observation_shape(rules: Rules, name: str) -> tuple[int, int, int]:
     if name not in OBSERVATIONS:
         raise ValueError(f"observation must be one of {', '.join(map(repr, OBSERVATIONS))}, got {name!r}")
     return shapes[name]
-
-
-def observation_space(rules: Rules, name: str) -> gymnasium.spaces.Box:
-    """The space of one snake's observation in this encoding.
-
-    Raises:
-        ValueError: an unknown encoding.
-    """
-    return gymnasium.spaces.Box(0, 255, observation_shape(rules, name), np.uint8)
-
-
-def encoding_of(rules: Rules, observations: gymnasium.Space[Any], actions: gymnasium.Space[Any]) -> tuple[str, str] | None:
-    """The names of the encoding and action set that have these spaces on this board; None if there are none."""
-    for observation in OBSERVATIONS:
-        for action_set in ACTIONS:
-            if observation_space(rules, observation) == observations and action_space(action_set) == actions:
-                return observation, action_set
-    return None
 
 
 # A viewer v sees living snakes, and itself on the turn of its death. Arrays are taken out of the state first: passing the whole

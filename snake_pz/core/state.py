@@ -161,6 +161,23 @@ def body_cells(state: SnakeState, game: int, snake: int) -> NDArray[np.int16]:
     return cells
 
 
+def head_cells(state: SnakeState) -> NDArray[np.int64]:
+    """(E, N) flat cells of all heads; of a dead snake as at its death, OFF_BOARD if it left the board."""
+    places = state.head[..., None].astype(np.int64)
+    return np.take_along_axis(state.body, places, axis=2)[..., 0].astype(np.int64)
+
+
+def read_only(state: SnakeState) -> SnakeState:
+    """The same arrays, which cannot be written through it: what users' code is given."""
+
+    def protected(array: NDArray[Any]) -> NDArray[Any]:
+        view = array.view()
+        view.flags.writeable = False
+        return view
+
+    return state.map(protected)
+
+
 def _flat(rules: Rules, cell: Cell, inside: bool = True) -> int:
     try:
         x, y = map(index, cell)

@@ -10,27 +10,10 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from snake_pz.core.actions import action_space, to_absolute
+from snake_pz.core.encodings import Encoding, encoding_for
+from snake_pz.core.encodings import encoding as as_encoding
 from snake_pz.core.engine import SnakeEngine
-from snake_pz.core.observations import OBSERVATIONS, encoding_of, observation_space
 from snake_pz.players import ShowsStates, States, View
-from snake_pz.rules import Rules
-
-
-def encoding_for(rules: Rules, observations: gymnasium.Space[Any], actions: gymnasium.Space[Any]) -> tuple[str, str]:
-    """The names of the encoding and action set that have these spaces on this board.
-
-    Raises:
-        ValueError: there are none; the message lists the spaces of this board.
-    """
-    encoding = encoding_of(rules, observations, actions)
-    if encoding is None:
-        raise ValueError(
-            f"a player trained to see {observations} and to act in {actions} cannot play on a "
-            f"{rules.width}x{rules.height} board, whose encodings are "
-            + ", ".join(f"{name} {observation_space(rules, name)}" for name in OBSERVATIONS)
-            + " with Discrete(4) or Discrete(3): use one trained on this board"
-        )
-    return encoding
 
 
 class EngineGames(ShowsStates):
@@ -49,6 +32,11 @@ class EngineGames(ShowsStates):
         return EngineView(self.engine, *encoding_for(self.engine.rules, observation_space, action_space))
 
     @override
+    def encoded(self, encoding: Any, action_space: gymnasium.Space[Any]) -> EngineView:
+        own = as_encoding(encoding)
+        return EngineView(self.engine, *encoding_for(self.engine.rules, own.space_for(self.engine.rules), action_space, own))
+
+    @override
     def states(self, games: NDArray[np.intp], seats: NDArray[np.intp]) -> States:
         return States(self.engine.state, games, seats)
 
@@ -56,14 +44,14 @@ class EngineGames(ShowsStates):
 class EngineView(View):
     """The games of an engine in one encoding and one action set."""
 
-    def __init__(self, engine: SnakeEngine, observation: str, actions: str) -> None:
-        self._engine, self._observation, self._actions = engine, observation, actions
-        self.observation_space: gymnasium.Space[Any] = observation_space(engine.rules, observation)
+    def __init__(self, engine: SnakeEngine, encoding: Encoding, actions: str) -> None:
+        self._engine, self._encoding, self._actions = engine, encoding, actions
+        self.observation_space: gymnasium.Space[Any] = encoding.space_for(engine.rules)
         self.action_space: gymnasium.Space[Any] = action_space(actions)
 
     @override
-    def observations(self) -> NDArray[np.uint8]:
-        return self._engine.observe(self._observation)
+    def observations(self) -> NDArray[Any]:
+        return self._engine.observe(self._encoding)
 
     @override
     def action_masks(self) -> NDArray[np.int8]:

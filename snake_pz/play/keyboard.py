@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from snake_pz.core.actions import action_space
-from snake_pz.core.observations import BOARD_PLANES, TTL_STEP, observation_space
+from snake_pz.core.encodings import observation_space
+from snake_pz.core.observations import BOARD_PLANES, TTL_STEP
 from snake_pz.core.state import NO_HEADING
 from snake_pz.players import Player
 from snake_pz.rules import Rules

@@ -7,7 +7,7 @@ import torch
 from adapters.networks import ReachabilityFeatures, SnakeNet, snake_policy_kwargs
 from adapters.sb3 import make_sb3_env
 from snake_pz import Rules
-from snake_pz.core import observations
+from snake_pz.core.encodings import observation_space
 
 torch.set_num_threads(1)
 
@@ -103,7 +103,7 @@ def test_reachability_tells_the_dead_end_from_the_way_out():
     "rules", [Rules(), Rules(width=39, height=39), Rules(width=4, height=4, num_snakes=2), Rules.hungry_geese()]
 )
 def test_every_board_becomes_128_features(rules):
-    space = observations.observation_space(rules, "egocentric")
+    space = observation_space(rules, "egocentric")
     network = SnakeNet(space)
     assert network(torch.zeros(3, *space.shape)).shape == (3, 128)
     assert sum(parameter.numel() for parameter in network.parameters()) < 500_000
@@ -112,15 +112,15 @@ def test_every_board_becomes_128_features(rules):
 def test_every_cell_of_the_view_reaches_the_features():
     torch.manual_seed(0)
     view = torch.rand(1, 6, 21, 21, requires_grad=True)
-    SnakeNet(observations.observation_space(Rules(), "egocentric"))(view).sum().backward()
+    SnakeNet(observation_space(Rules(), "egocentric"))(view).sum().backward()
     assert view.grad.abs().sum(dim=(0, 1)).min() > 0
 
 
 def test_other_encodings_are_refused():
     with pytest.raises(ValueError, match="needs the egocentric encoding"):
-        SnakeNet(observations.observation_space(Rules(), "board"))
+        SnakeNet(observation_space(Rules(), "board"))
     with pytest.raises(ValueError, match="of one length"):
-        SnakeNet(observations.observation_space(Rules(), "egocentric"), channels=(8,))
+        SnakeNet(observation_space(Rules(), "egocentric"), channels=(8,))
     with pytest.raises(ValueError, match="from 1 to 11"):
         ReachabilityFeatures(12)
     with pytest.raises(ValueError, match="7 turns ahead takes a view of 15 cells a side or more, got 13"):

@@ -14,7 +14,7 @@ from typing_extensions import override
 from snake_pz.bots.search.alphabeta import MOVED, Tree, begin, deepen, search
 from snake_pz.bots.search.area import Board
 from snake_pz.core.actions import action_space
-from snake_pz.core.observations import observation_space
+from snake_pz.core.encodings import observation_space
 from snake_pz.core.rule_codes import rule_codes
 from snake_pz.core.state import SnakeState
 from snake_pz.core.state_check import check_state

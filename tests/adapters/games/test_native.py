@@ -13,7 +13,8 @@ from adapters.games.native import NativeGameBatch
 from adapters.opponents.lineup import OpponentLineup
 from snake_pz import Rules, make_bot, snake_v0
 from snake_pz.core.actions import action_space
-from snake_pz.core.observations import OBSERVATIONS, observation_space
+from snake_pz.core.encodings import observation_space
+from snake_pz.core.observations import OBSERVATIONS
 
 RULES = Rules.classic()
 
@@ -60,7 +61,9 @@ def test_an_encoding_is_written_once_a_turn_and_only_if_asked_for(monkeypatch: p
     written: list[str] = []
     observe = type(game_batch._engine).observe
     monkeypatch.setattr(
-        type(game_batch._engine), "observe", lambda self, name, *rest: (written.append(name), observe(self, name, *rest))[1]
+        type(game_batch._engine),
+        "observe",
+        lambda self, name, *rest: (written.append(name.name), observe(self, name, *rest))[1],
     )
     view = game_batch.view(observation_space(RULES, "single"), action_space("relative"))
     for _ in range(3):

@@ -20,7 +20,7 @@ from adapters.opponents import OnnxOpponent, PolicyOpponent, export_onnx, onnx_f
 from adapters.opponents.parse import CHAMPION
 from adapters.opponents.space_data import space_data, space_from_data
 from snake_pz import Rules, SnakeEngine
-from snake_pz.core.observations import observation_space
+from snake_pz.core.encodings import observation_space
 from snake_pz.formats import battlesnake
 from tests.support.toys import BOARD, FOUR, MODELS, PICTURE, SLOTS, WORLD, Toy, act, observe, resolve
 

@@ -17,7 +17,7 @@ from adapters.training.imitation import imitate
 from adapters.training.replay_lessons import lessons_of
 from snake_pz import RewardWeights, Rules, SnakeEngine, make_bot
 from snake_pz.core.actions import action_space
-from snake_pz.core.observations import observation_space
+from snake_pz.core.encodings import observation_space
 from snake_pz.replay import Recorder, Replay
 from snake_pz.replay.importing import import_game, read_recorded
 from snake_pz.replay.recording import LETTERS

@@ -549,13 +549,13 @@ def test_a_turn_refuses_what_it_does_not_know() -> None:
     for arguments, text in (
         (("bord", "absolute", RewardWeights()), "observation must be one of"),
         (("board", "absolut", RewardWeights()), "actions must be one of"),
-        (("board", "absolute", "shaped"), "weights must be RewardWeights, got str"),
+        (("board", "absolute", "shaped"), "rewards must be RewardWeights or a function, got str"),
         (("single", "absolute", RewardWeights()), "views must be"),
         (("board", "relative", RewardWeights()), "masks must be"),
     ):
         with pytest.raises(ValueError, match=text):
             engine.turn(np.zeros((2, 4), int), *arguments, **good)
-    with pytest.raises(ValueError, match="weights must be RewardWeights, got str"):
+    with pytest.raises(ValueError, match="rewards must be RewardWeights or a function, got str"):
         engine.rewards("shaped")  # type: ignore[arg-type]
 
 

@@ -11,8 +11,9 @@ from stable_baselines3.common.preprocessing import is_image_space, is_image_spac
 
 from snake_pz.core import observations
 from snake_pz.core.actions import ACTIONS, action_space, to_absolute
+from snake_pz.core.encodings import observation_space
 from snake_pz.core.engine import SnakeEngine
-from snake_pz.core.observations import BOARD_PLANES, EGOCENTRIC_PLANES, GREY_LEVELS, OBSERVATIONS, observation_space
+from snake_pz.core.observations import BOARD_PLANES, EGOCENTRIC_PLANES, GREY_LEVELS, OBSERVATIONS
 from snake_pz.core.state import Position
 from snake_pz.rules import Rules
 from tests.support.recorded_games import (

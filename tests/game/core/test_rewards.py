@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 
 from snake_pz.core.engine import SnakeEngine
-from snake_pz.core.state import Position
+from snake_pz.core.rewards import Events
+from snake_pz.core.state import Position, SnakeState
 from snake_pz.reward_weights import PRESETS, RewardWeights, reward_weights
 from snake_pz.rules import Rules
 from tests.support.recorded_games import PRESETS as RULE_SETS
@@ -296,9 +297,57 @@ def test_presets() -> None:
         ({"death": True}, "reward weight death must be a number from -1e30 to 1e30"),
         ({"rank": 1e31}, "reward weight rank must be a number from -1e30 to 1e30, got 1e.31"),
         ({"rank": -(10**400)}, "reward weight rank must be a number from -1e30 to 1e30"),
-        (3.0, "rewards must be RewardWeights, a preset's name or a dict of weights, got float"),
+        (3.0, "rewards must be RewardWeights, a preset's name, a dict of weights or a function, got float"),
     ],
 )
 def test_refuses(spec: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         reward_weights(spec)
+
+
+# ---------------------------------------------------------------------------------------------------------- functions
+
+
+def _as_weights(before: SnakeState, events: Events, after: SnakeState) -> np.ndarray:
+    return events.ate * 0.5 - events.died * 1.0 + events.kills * 0.25 + events.won * 2.0 + events.moved * 0.125
+
+
+@settings(max_examples=60, deadline=None)
+@given(rules=random_rules(), seed=seeds)
+def test_a_function_of_the_events_pays_what_weights_pay(rules: Rules, seed: int) -> None:
+    engines = SnakeEngine(rules, 3, seed=seed), SnakeEngine(rules, 3, seed=seed)
+    random, weights = Random(seed), RewardWeights(food=0.5, death=-1, kill=0.25, win=2, step=0.125)
+    for engine in engines:
+        engine.reset()
+    for _ in range(30):
+        living, actions = engines[0].state.alive.copy(), careful_actions(engines[0], random, 0.7)
+        expected, got = engines[0].paid_step(actions, weights), engines[1].paid_step(actions, _as_weights)
+        np.testing.assert_allclose(got, np.where(living, expected, 0))  # weights pay the dead for kills of their bodies
+
+
+def test_a_function_sees_the_game_before_and_after() -> None:
+    engine, turns = engine_at(RULES, [HEAD_ON]), []
+
+    def pays(before: SnakeState, events: Events, after: SnakeState) -> np.ndarray:
+        turns.append((before.turn.tolist(), after.turn.tolist(), events.died.tolist(), events.kills.tolist()))
+        with pytest.raises(ValueError, match="read-only"):
+            after.health[:] = 1
+        return np.ones(after.alive.shape)
+
+    assert engine.paid_step(np.array([[1, 3, 1]]), pays).tolist() == [[1, 1, 1]]
+    assert engine.paid_step(np.array([[1, 0, 1]]), pays).tolist() == [[0, 1, 1]]  # the first is dead
+    assert turns == [([0], [1], [[True, False, False]], [[0, 1, 0]]), ([1], [2], [[False] * 3], [[0, 0, 0]])]
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (np.zeros(3), r"must return numbers of shape \(games, snakes\) = \(1, 3\), got float64 \(3,\)"),
+        (np.array([["a"] * 3]), "must return numbers of shape"),
+        (np.array([[0, np.nan, 0]]), "must return finite numbers, got nan for snake 1"),
+        (np.array([[0, 0, 1e60]]), "must return finite numbers, got 1e.60 for snake 2"),
+    ],
+)
+def test_a_function_that_pays_no_numbers_is_refused(answer: np.ndarray, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        engine_at(RULES, [HEAD_ON]).paid_step(np.array([[0, 0, 1]]), lambda before, events, after: answer)

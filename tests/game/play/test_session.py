@@ -19,7 +19,7 @@ from adapters.opponents.parse import frozen, mixture
 from adapters.opponents.pool import OpponentPool
 from snake_pz import BOTS, Rules, SnakeEngine, make_bot, snake_v0
 from snake_pz.core.actions import action_space
-from snake_pz.core.observations import observation_space
+from snake_pz.core.encodings import observation_space
 from snake_pz.core.state import NO_HEADING, SnakeState
 from snake_pz.drawing import sprites
 from snake_pz.play import keyboard, screens
