@@ -51,7 +51,8 @@ def make_sb3_env(
         env: the game; None is the snake of this package, as is `snake_v0.parallel_env`. A function or class that makes a
             PettingZoo parallel environment, such an environment (copied for every game), or its id in PettingZoo's registry.
         env_kwargs: arguments for the environment's constructor; for the snake its encoding, actions, rewards and rules, such as
-            `{"observation": "egocentric", "width": 19, "height": 19, "num_snakes": 8}`.
+            `{"observation": "egocentric", "width": 19, "height": 19, "num_snakes": 8}`, and `max_cycles`, the turns after which
+            a game is truncated (500). An encoding may be an `Encoding` and `rewards` a function, see docs/own-encoding.md.
         num_games: how many games run side by side. The VecEnv's `num_envs` is this times the number of learners.
         learners: how many agents of a game learn, or "all". They are shuffled over the seats in every game, so that the policy
             learns to play any of them. A list of agents' names: these always learn.
