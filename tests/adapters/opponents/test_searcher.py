@@ -88,25 +88,13 @@ def test_a_tournament_limits_the_time_for_a_move(tmp_path):
 
 
 def test_the_command_limits_the_time_for_a_move(tmp_path):
-    words = [
-        "tournament",
-        "searcher",
-        "random",
-        "--games",
-        "4",
-        "--snakes",
-        "2",
-        "--width",
-        "7",
-        "--height",
-        "7",
-        "--move-time",
-    ]
+    board = ["--snakes", "2", "--width", "7", "--height", "7"]
+    words = ["tournament", "searcher", "random", "--games", "4", *board, "--move-time"]
     shown = CliRunner().invoke(app, [*words, "2ms"])
     assert shown.exit_code == 0
     assert {"ms", "late"} <= set(shown.output.split())
     refused = CliRunner().invoke(app, [*words, "2"])
-    assert refused.exit_code == 1
+    assert refused.exit_code == 2
     assert "such as 5ms or 0.5s, got '2'" in refused.output
 
 
