@@ -19,8 +19,7 @@ import jinja2
 import numpy as np
 
 from adapters.evaluation.evaluate import play_games
-from adapters.opponents.checkpoints import existing_checkpoint
-from adapters.opponents.parse import is_onnx
+from adapters.opponents.checkpoints import existing_checkpoint, is_onnx
 from adapters.opponents.resolver import named_spaces, resolver_for_rules
 from adapters.opponents.unpickling import Trust
 from snake_pz.files import write_text

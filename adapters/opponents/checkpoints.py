@@ -46,6 +46,11 @@ def find_checkpoint(path: str | os.PathLike[str]) -> Path | None:
     return None
 
 
+def is_onnx(path: str | os.PathLike[str]) -> bool:
+    """Whether the file is an ONNX file and no checkpoint of Stable-Baselines3, by its name."""
+    return os.fspath(path).endswith(".onnx")
+
+
 def existing_checkpoint(path: str | os.PathLike[str], called: str = "") -> Path:
     """The file at the path, or at the path with .zip.
 

@@ -18,7 +18,7 @@ NAME = re.compile(r"[A-Za-z0-9][\w.\-]*", re.ASCII)
 BOT_NAME = re.compile(NAME.pattern + r"(:\w[\w.]*)?", re.ASCII)
 """Names that a bot can have: a budget may follow."""
 
-_FILE = re.compile(r"snapshot_\d+(_.+)?\.zip", re.ASCII)
+_FILE = re.compile(r"snapshot_\d+(_.+)?\.(zip|onnx)", re.ASCII)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -29,7 +29,7 @@ class Member:
     Attributes:
         name: its name in infos, after the pool's path if the pool is given by its path.
         step: training steps when it was added; 0 for bots.
-        file: name of the checkpoint in the folder; None for bots.
+        file: name of the checkpoint or ONNX file in the folder; None for bots.
         sha256: hash of that file in hexadecimal digits.
         statistics_sha256: hash of the `VecNormalize` statistics beside it; None if it has none.
         observation_space: as text.

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from adapters.opponents.checkpoints import find_checkpoint
+from adapters.opponents.checkpoints import find_checkpoint, is_onnx
 from adapters.opponents.parsed import Bot, Checkpoint, Frozen, Function, Live, Mixture, Parsed, Pool, Ready, Same, Settings
 from adapters.opponents.pool import OpponentPool
 from adapters.opponents.pool_files import is_pool
@@ -38,11 +38,6 @@ CHAMPION = Path(__file__).parent / "champions" / "classic_11x11.zip"
 def is_reserved(word: str) -> bool:
     """Whether a string never names a file or folder, whatever is in the current directory; "./greedy" and "greedy.zip" do."""
     return word == "champion" or is_bot(word)
-
-
-def is_onnx(path: str | os.PathLike[str]) -> bool:
-    """Whether the file is an ONNX file and no checkpoint of Stable-Baselines3, by its name."""
-    return os.fspath(path).endswith(".onnx")
 
 
 def frozen(

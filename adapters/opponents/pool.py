@@ -29,7 +29,7 @@ VERSION = 2
 AGEING = 0.5
 """Factor for every member's `games` and `score` when a snapshot is added."""
 
-_OURS = re.compile(r"snapshot_\d+(_.+)?\.(zip|pkl)|\.(snapshot_|manifest\.).*\d\.(zip|pkl|json)")
+_OURS = re.compile(r"snapshot_\d+(_.+)?\.(zip|onnx|pkl)|\.(snapshot_|manifest\.).*\d\.(zip|pkl|json)")
 # the latter are temporary files of version 0.1.0
 
 
@@ -53,10 +53,10 @@ class OpponentPool:
         pool.add(model, step=model.num_timesteps)
         env.set_opponent(pool)
 
-    **The folder** has a file for every snapshot, `snapshot_<step>.zip`, with its `VecNormalize` statistics beside it, and
-    `manifest.json`. Files never change and the manifest is replaced atomically, so after a crash at any moment the pool opens,
-    in the state before or after. All files called `snapshot_<number>...` belong to the pool: `add` removes those that are not
-    in the manifest.
+    **The folder** has a file for every snapshot, `snapshot_<step>.zip` (or `.onnx`), with its `VecNormalize` statistics beside
+    it, and `manifest.json`. Files never change and the manifest is replaced atomically, so after a crash at any moment the pool
+    opens, in the state before or after. All files called `snapshot_<number>...` belong to the pool: `add` removes those that
+    are not in the manifest.
 
     **One process writes**, any number of others read and call `reload` to see changes. Their games reload by themselves when a
     snapshot they need is gone. Games that draw from the writer's object see additions at once. A second writer is refused: the
@@ -148,7 +148,7 @@ class OpponentPool:
         return members[-1] if members and members[-1].file else None
 
     def path(self, member: Member) -> Path:
-        """The path of a snapshot's checkpoint.
+        """The path of a snapshot's file.
 
         Raises:
             ValueError: the member is a bot.
@@ -174,7 +174,7 @@ class OpponentPool:
 
         Args:
             model: a model, saved with optimiser and `VecNormalize` statistics; or the path of a checkpoint, copied with the
-                statistics beside it.
+                statistics beside it, or of an ONNX file with metadata.
             step: its training steps. The latest snapshot is the one with the most.
             name: its name in infos; None: `snapshot_<step>`.
             rating: its rating (mu, sigma).
@@ -191,8 +191,8 @@ class OpponentPool:
             raise ValueError(f"step must be >= 0, got {step}")
         default = f"snapshot_{step}"
         name = self._new_name(name or default)
-        save, save_statistics, spaces = writers(model, self.trust)
-        checkpoint = self.folder / (f"{name}.zip" if name == default else f"{default}_{name}.zip")
+        save, save_statistics, spaces, suffix = writers(model, self.trust)
+        checkpoint = self.folder / ((name if name == default else f"{default}_{name}") + suffix)
         with self._writing():
             hashes = put(checkpoint, save), put(statistics_path(checkpoint), save_statistics)
             aged = [replace(one, games=one.games * AGEING, score=one.score * AGEING) for one in self.members]
@@ -210,7 +210,7 @@ class OpponentPool:
             ValueError: the name is taken, or is a path.
             PoolInUseError: another process has written to the pool.
         """
-        if not isinstance(name, str) or name.endswith(".zip") or "/" in name or "\\" in name:
+        if not isinstance(name, str) or name.endswith((".zip", ".onnx")) or "/" in name or "\\" in name:
             raise ValueError(
                 f"add_bot takes the name of a bot, such as 'greedy', got {name!r}: add(path, step=...) takes checkpoints"
             )
@@ -363,7 +363,8 @@ class OpponentPool:
             )
         if self._stamp is None:
             ours = {member.file for member in self.members}
-            lost = [path for path in self.folder.glob("snapshot_*.zip") if _OURS.fullmatch(path.name) and path.name not in ours]
+            files = [path for path in self.folder.glob("snapshot_*") if path.suffix in (".zip", ".onnx")]
+            lost = [path for path in files if _OURS.fullmatch(path.name) and path.name not in ours]
             if len(lost) > 1:  # a crash in the first `add` leaves one; more must have been in a manifest
                 raise ValueError(f"{self.folder} has snapshots but no {MANIFEST}: restore it, or give a new folder")
 

@@ -10,7 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from adapters.opponents.checkpoints import existing_checkpoint, load_policy
+from adapters.opponents.checkpoints import existing_checkpoint, is_onnx, load_policy
+from adapters.opponents.onnx_file import read_onnx
 from adapters.opponents.statistics import check_none_missing, find_statistics, load_statistics
 from adapters.opponents.unpickling import Trust
 from snake_pz.files import replacing
@@ -26,34 +27,38 @@ def is_pool(folder: str | os.PathLike[str]) -> bool:
 Writer = Callable[[Path], Any]
 
 
-def writers(model: Any, trust: Trust) -> tuple[Writer, Writer | None, tuple[str, str]]:
-    """What writes a model's checkpoint, what its statistics if it has some, and its spaces in words.
+def writers(model: Any, trust: Trust) -> tuple[Writer, Writer | None, tuple[str, str], str]:
+    """What writes a model's file, what its statistics if it has some, its spaces in words, and the file's suffix.
 
     Raises:
         ValueError: it is the path of no checkpoint, or of one that asks for what is neither known nor trusted; or it was
-            trained under `VecNormalize`, and the statistics are missing.
+            trained under `VecNormalize`, and the statistics are missing; or an ONNX file does not say what its spaces are.
         TypeError: it is neither a model nor a path.
         FileNotFoundError: there is no such checkpoint.
     """
     if isinstance(model, (str, os.PathLike)):
         source = existing_checkpoint(model)
-        if source.suffix == ".onnx":
-            raise ValueError(
-                f"a pool keeps checkpoints of Stable-Baselines3, got the ONNX file {os.fspath(model)!r}: let it play beside "
-                'the pool, mixture({pool: 3, "file.onnx": 1})'
-            )
+        if is_onnx(source):
+            about = read_onnx(source)[1]
+            if about is None:
+                raise ValueError(
+                    f"a pool takes ONNX files whose metadata say what their spaces are, got {os.fspath(model)!r} without: let "
+                    'it play beside the pool, mixture({pool: 3, frozen("file.onnx", observation=..., actions=...): 1})'
+                )
+            spaces = str(about.observation_space), str(about.action_space)
+            return partial(shutil.copyfile, source), None, spaces, source.suffix
         policy, beside = load_policy(source, "cpu", trust), find_statistics(source, trust)
         if beside is None:
             check_none_missing(source, str(source))
         else:
             load_statistics(beside, trust)
         spaces = str(policy.observation_space), str(policy.action_space)
-        return partial(shutil.copyfile, source), None if beside is None else partial(shutil.copyfile, beside), spaces
+        return partial(shutil.copyfile, source), None if beside is None else partial(shutil.copyfile, beside), spaces, ".zip"
     if hasattr(model, "get_vec_normalize_env") and hasattr(model, "save"):
         normalize = model.get_vec_normalize_env()
         if normalize is None:
             check_none_missing(model, f"the {type(model).__name__}")
-        return model.save, normalize and normalize.save, (str(model.observation_space), str(model.action_space))
+        return model.save, normalize and normalize.save, (str(model.observation_space), str(model.action_space)), ".zip"
     raise TypeError(f"a pool takes SB3 models and the paths of checkpoints, got {type(model).__name__}: {model!r:.80}")
 
 

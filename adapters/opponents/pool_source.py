@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from adapters.games.space_words import hidden_difference
+from adapters.opponents.checkpoints import is_onnx
 from adapters.opponents.members import Member
 from adapters.opponents.policy import PolicyOpponent
 from adapters.opponents.pool import OpponentPool, PoolChangedError
@@ -196,7 +197,8 @@ class PoolSource(Source):
         except ValueError as error:
             raise ValueError(f"{member.name!r} of the pool {str(self._pool.folder)!r} cannot play here: {error}") from error
         opponent = self._make_bot(member.name) if member.file is None else self._policy(member, encoding, shown)
-        if isinstance(opponent, PolicyOpponent) and opponent.observation_space not in shown:
+        has_own_spaces = member.file is not None or isinstance(opponent, PolicyOpponent)  # the latter: the champion
+        if has_own_spaces and opponent.observation_space not in shown:
             alike = "".join(hidden_difference(opponent.observation_space, space) for space in shown)
             raise ValueError(
                 f"{member.name!r} of the pool {str(self._pool.folder)!r} was trained to see {opponent.observation_space}, "
@@ -205,9 +207,14 @@ class PoolSource(Source):
         opponent.name = self._prefix + member.name
         return opponent
 
-    def _policy(self, member: Member, encoding: Encoding | None, shown: Sequence[gymnasium.Space[Any]]) -> PolicyOpponent:
+    def _policy(self, member: Member, encoding: Encoding | None, shown: Sequence[gymnasium.Space[Any]]) -> Opponent:
+        file = self._pool.verified(member)
+        if is_onnx(file):
+            from adapters.opponents.onnx_opponent import OnnxOpponent
+
+            return OnnxOpponent(file, shown=shown, encoding=encoding, deterministic=self._deterministic, name=member.name)
         return PolicyOpponent(
-            self._pool.verified(member),
+            file,
             shown=shown,
             encoding=encoding,
             deterministic=self._deterministic,

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from adapters.games.common_spaces import OwnSpaces, own_spaces
 from adapters.games.game_batch import GameBatch
 from adapters.games.space_words import hidden_difference
-from adapters.opponents.checkpoints import existing_checkpoint
+from adapters.opponents.checkpoints import existing_checkpoint, is_onnx
 from adapters.opponents.mixture_source import MixtureSource
-from adapters.opponents.parse import CHAMPION, by_seat, is_onnx, parse
+from adapters.opponents.parse import CHAMPION, by_seat, parse
 from adapters.opponents.parsed import Bot, Checkpoint, Function, Live, Mixture, Pool, Ready, Settings
 from adapters.opponents.policy import PolicyOpponent
 from adapters.opponents.pool_source import PoolSource, Sight

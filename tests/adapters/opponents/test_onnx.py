@@ -17,7 +17,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from adapters import MoveMaker, OpponentPool, frozen, make_sb3_env, mixture, play_games
 from adapters.opponents import OnnxOpponent, PolicyOpponent, export_onnx, onnx_file, onnx_opponent
-from adapters.opponents.parse import CHAMPION
+from adapters.opponents.parse import CHAMPION, players
 from adapters.opponents.space_data import space_data, space_from_data
 from snake_pz import Rules, SnakeEngine
 from snake_pz.core.encodings import observation_space
@@ -334,8 +334,25 @@ def test_what_a_file_cannot_have_is_said(tmp_path, exported):
         frozen(file, vecnormalize="s.pkl")
     with pytest.raises(ValueError, match="observation and actions are for ONNX files"):
         frozen("gen3.zip", observation="board")
-    with pytest.raises(ValueError, match="a pool keeps checkpoints of Stable-Baselines3, got the ONNX file"):
-        OpponentPool(tmp_path / "pool").add(file, step=0)
+    with pytest.raises(ValueError, match="a pool takes ONNX files whose metadata say"):
+        OpponentPool(tmp_path / "pool").add(saved(linear(), tmp_path / "silent.onnx"), step=0)
+
+
+def test_a_pool_keeps_onnx_files_beside_checkpoints(champion, tmp_path):
+    pool = OpponentPool(tmp_path / "pool", sampler="uniform", keep=2)
+    for step, file in enumerate([champion, champion, CHAMPION]):
+        pool.add(file, step=step, name=f"m{step}")
+    assert [member.file for member in pool.members] == ["snapshot_0_m0.onnx", "snapshot_2_m2.zip"]
+    assert sorted(path.name for path in pool.folder.glob("snapshot*")) == ["snapshot_0_m0.onnx", "snapshot_2_m2.zip"]
+    pool = OpponentPool(pool.folder)
+    env = make_sb3_env(pool, num_games=16, seed=0)
+    env.reset()
+    infos = [info for _ in range(20) for info in env.step(np.zeros(16, int))[3] if "opponents" in info]
+    assert {name for info in infos for name in info["opponents"].values()} == {"m0", "m2"}
+    assert len(players(pool)) == 2
+    pool.remove("m2")
+    with pytest.raises(ValueError, match=r"'m0' of the pool .* was trained to see"):
+        make_sb3_env(pool, num_games=1, env_kwargs={"width": 13})
 
 
 def test_without_the_extra_the_error_says_which(exported, monkeypatch):
