@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import os
 import shutil
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 import typer
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.table import Table
 
 WRONG, UNSAID = 2, 1
@@ -62,11 +64,11 @@ class Terminal:
         self.write(_wrapped(line, sys.stdout) + "\n")
 
     def show(self, table: Table) -> None:
-        """Print a table."""
+        """Print a table. Columns are laid out for its cells as they are written, escapes included."""
         from rich.console import Console  # takes a tenth of a second, which `--help` does not need
 
         draft = _Draft()
-        Console(file=draft, highlight=False).print(table)
+        Console(file=draft, highlight=False).print(_encodable(table, draft.encoding))
         self.write(draft.getvalue())
 
     def write(self, text: str) -> None:
@@ -92,6 +94,23 @@ class _Draft(io.StringIO):
 
     def isatty(self) -> bool:
         return sys.stdout is not None and sys.stdout.isatty()
+
+
+def _encodable(table: Table, encoding: str) -> Table:
+    """The table, with escapes for characters in its cells that are outside the encoding."""
+    from rich.text import Text
+
+    def escaped(cell: RenderableType) -> RenderableType:
+        text = cell.plain if isinstance(cell, Text) else cell
+        if not isinstance(text, str) or (written := text.encode(encoding, "backslashreplace").decode(encoding)) == text:
+            return cell
+        return Text(written, cell.style) if isinstance(cell, Text) else written
+
+    shown = copy.copy(table)
+    shown.columns, shown.rows = [column.copy() for column in table.columns], []
+    for row, cells in zip(table.rows, zip(*(column.cells for column in table.columns), strict=True), strict=True):
+        shown.add_row(*map(escaped, cells), style=row.style, end_section=row.end_section)
+    return shown
 
 
 def complain(sentence: str) -> None:

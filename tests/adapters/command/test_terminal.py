@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import typer
 from rich.table import Table
+from rich.text import Text
 from typer.testing import CliRunner
 
 from adapters.command.main import app
@@ -95,6 +96,22 @@ def test_what_an_encoding_has_not_is_written_as_escapes(monkeypatch: pytest.Monk
     assert text.startswith("\\u86c7\n")
     assert "25.0 \\xb1 1.0" in text
     assert not out.failed
+
+
+def test_escapes_in_a_table_move_no_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
+    table = Table("player", "rating", "wins")
+    table.add_row(Text("蛇"), "25.0 ± 1.0", "5", end_section=True)
+    table.add_row(Text("greedy"), "-", "3")
+    Terminal().show(table)
+    lines = written.getvalue().decode("ascii").splitlines()
+    assert len(lines) == 7
+    assert len(set(map(len, lines))) == 1, "\n".join(lines)
+    assert "\\u86c7" in lines[3]
+    assert "25.0 \\xb1 1.0" in lines[3]
+    assert [column.header for column in table.columns] == ["player", "rating", "wins"]
+    assert list(table.columns[1].cells) == ["25.0 ± 1.0", "-"], "the table itself stays as it is"
 
 
 def test_a_full_disk_below_standard_output_is_said_once_and_ends_no_work(
