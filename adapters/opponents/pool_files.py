@@ -63,11 +63,11 @@ def writers(model: Any, trust: Trust) -> tuple[Writer, Writer | None, tuple[str,
 
 
 def own_encoding(model: Any) -> str | None:
-    """The name of the encoding that a live model's snakes are seen in; None if it is a built-in one or not known."""
+    """The name of the encoding that a live model's snakes are seen in; None if it is built in, or unknown as after `close`."""
     environment = model.get_env() if hasattr(model, "get_env") else None
     try:
         encoding = None if environment is None else environment.get_attr("encoding", 0)[0]
-    except AttributeError:  # another game
+    except (AttributeError, RuntimeError):  # another game; a closed one
         return None
     from snake_pz.core.encodings import Encoding, is_built_in
 

@@ -41,6 +41,7 @@ def open_games(path, **env_kwargs):
         return moves
 
     opponent._actor, opponent.act = watched_actor, watched_act
+    env.lineup.ahead.wanted = False  # ahead, logits come without a call of `act`
     return env, opponent, turns
 
 
