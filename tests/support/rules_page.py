@@ -90,10 +90,11 @@ QUIRKS = f"""\
 - **Battlesnake, constrictor.** There is no food at the start, because the ruleset clears what the map placed; later the map
   continues to spawn food, and food that is not eaten on the next turn is removed. The first move adds no length. Dead snakes
   grow once more, which shows only in their last bodies.
-- **Battlesnake, royale.** The damage of a turn comes from the hazards as they were before the turn. Until the first line is
-  due, hazards that were set up are cleared.
-- **Battlesnake, food.** Near a head means its four neighbours, not across seams, not even in `wrapped`. Food may appear on
-  hazards and on bodies of dead snakes. The official chance of 15 spawns on 14 turns of 100, hence `food_chance=0.14`.
+- **Battlesnake, royale.** The damage of a turn comes from the hazards as they were before the turn. Hazards that were set up
+  are cleared on each turn before the first row or column is due.
+- **Battlesnake, food.** Only its four neighbours are near a head, and even in `wrapped` not those across the edge. Food may
+  appear on hazards and on bodies of dead snakes. The official chance of 15 spawns on 14 turns of 100; hence
+  `food_chance=0.14`.
 - **Hungry Geese.** Contested food goes to the goose with the lowest index. Two geese of length 1 may swap cells. A goose that
   reverses is removed before it moves, at any length; its first action cannot reverse. A goose in its own body dies before
   hunger shortens it, and blocks nobody.
@@ -123,9 +124,9 @@ what it does with more.
 PROOF = """\
 ## Proof
 
-`tests/data/` holds recorded results of the official engines for thousands of positions: from games, random, written by hand
-([formats](../tests/data/README.md)). This command replays such files through the engine, prints the number of agreements for
-each kind of event, and exits 0 only if all agree:
+`tests/data/` holds recorded results of the official engines for thousands of positions: from games, random ones, and some
+written by hand ([formats](../tests/data/README.md)). This command replays such files through the engine, prints the number of
+agreements for each kind of event, and exits 0 only if all agree:
 
 ```bash
 python tests/support/official_rules.py tests/data/*.jsonl.gz
