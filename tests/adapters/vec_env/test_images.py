@@ -82,7 +82,7 @@ def test_what_a_policy_saw_is_what_it_sees_as_an_opponent(tmp_path: Any) -> None
     (opponent,) = env.unwrapped.lineup.opponents
     frames = np.random.default_rng(0).integers(0, 256, (2, 5, 7, 11, 11), np.uint8)
     slots = np.arange(5)
-    seen = [opponent._preprocessing.apply(frame, slots) for frame in frames]
+    seen = [opponent.preprocessing.apply(frame, slots) for frame in frames]
     np.testing.assert_array_equal(seen[1], np.concatenate([*frames], axis=1))
 
 
