@@ -33,6 +33,7 @@ def test_export_writes_a_file_that_plays(tmp_path) -> None:
     assert (rules["growth"], rules["num_snakes"]) == ("next_turn", 3)
 
 
+@pytest.mark.slow
 def test_a_card_says_what_is_known(tmp_path) -> None:
     model = tmp_path / "model.zip"
     model.write_bytes(CHAMPION.read_bytes())

@@ -85,10 +85,10 @@ def test_recorded_games_are_answered_as_at_home(ruleset: str) -> None:
         me = battlesnake_request(game[0])["board"]["snakes"][0]
         requests = [battlesnake_request(record) | {"you": me} for record in game]
         asked.append([one for one in requests if me["id"] in battlesnake.ids(one)])
-    home = MoveMaker("searcher:200")
-    expected = [[home.move(one) for one in requests] for requests in asked]  # first, for that compiles the search
+    home = MoveMaker("champion", deterministic=True, device="cpu")
+    expected = [[home.move(one) for one in requests] for requests in asked]  # first, for that compiles what it needs
     assert sum(map(len, expected)) > 12
-    with served("searcher:200") as url, BattlesnakeClient(url, 60) as client:
+    with served("champion") as url, BattlesnakeClient(url, 60) as client:
         for requests, moves in zip(asked, expected, strict=True):
             assert client.post("/start", requests[0]) == {}
             for one, move in zip(requests, moves, strict=True):
